@@ -38,11 +38,11 @@ def is_ours(command: str) -> bool:
 
 def _refuse_unreadable(arguments: list[str], home: Path) -> None:
     """End here when the words cannot be read and the command would make a home first: none is made for a misspelt option."""
-    from jedisite import one_site
+    from jedisite.processes import one_site
 
     makes = arguments[:1] and (arguments[0] in one_site.COMMANDS or (needs_database(arguments) and not _has_database()))
     if makes and is_ours(arguments[0]) and not ONLY_HELP.intersection(arguments) and one_site.is_new(home):
-        from jedisite.command_line import REFUSED, refusal
+        from jedisite.management.command_line import REFUSED, refusal
 
         if said := refusal(arguments):
             sys.stderr.write(said)
@@ -58,10 +58,10 @@ def _one_site(arguments: list[str], home: Path) -> None:
 
     A new home is not made for a command that would be refused.
     """
-    from jedisite import one_site
+    from jedisite.processes import one_site
 
     if arguments[:1] and arguments[0] in one_site.COMMANDS and not ONLY_HELP.intersection(arguments):
-        from jedisite import launch
+        from jedisite.processes import launch
 
         try:
             if one_site.is_new(home):
@@ -74,7 +74,7 @@ def _one_site(arguments: list[str], home: Path) -> None:
 
 
 def main() -> None:
-    from jedisite import garbage
+    from jedisite.processes import garbage
 
     garbage.put_off()  # until the apps are ready
     light = is_light(sys.argv[1:])
@@ -85,7 +85,7 @@ def main() -> None:
     _one_site(sys.argv[1:], home)
     server = None
     if needs_database(sys.argv[1:]) and not _has_database():
-        from jedisite import postgres
+        from jedisite.processes import postgres
 
         try:
             server = postgres.ensure(home)
@@ -101,7 +101,7 @@ def main() -> None:
     except ImproperlyConfigured as exc:
         sys.exit(str(exc))
     except Exception as exc:
-        from jedisite.database_faults import said_to_operator
+        from jedisite.database.database_faults import said_to_operator
 
         if "--traceback" in sys.argv or (said := said_to_operator(exc, own=server is not None)) is None:
             raise

@@ -12,13 +12,14 @@ class BrokerageConfig(AppConfig):
     def ready(self) -> None:
         if settings.JEDI_LIGHT:
             return
-        from brokerage_app.configuring import forget_after_change
+        from brokerage_app.grid.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
-        from jedisite import tokens
+        from jedisite.identity import tokens
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
-        from brokerage_app import queue_status, verdict_agent
+        from brokerage_app.grid import queue_status
+        from brokerage_app.verdicts import verdict_agent
 
         tokens.check_sites_by(queue_status.no_queue)
         verdict_agent.register()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 
 from events_app.models import Event
-from jedisite.admin_base import LargeTableAdmin
-from jedisite.admin_filters import exact
+from jedisite.admin.base import LargeTableAdmin
+from jedisite.admin.list_filters import exact
 
 
 @admin.register(Event)

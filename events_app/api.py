@@ -9,9 +9,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 
 from events_app.models import Event
-from jedisite.identity import Right
+from jedisite.identity.callers import Right
+from tasks_app.api.panda.call_params import Id, JsonList, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.params import Id, JsonList, Number, Params, Text
 from tasks_app.api.panda.wire import BadCallError, StatusCode, envelope, legacy, list_of, number, refused
 from tasks_app.models import Job
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
-from jedisite import garbage
+from jedisite.processes import garbage
 
 
 class EventsConfig(AppConfig):

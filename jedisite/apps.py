@@ -18,7 +18,9 @@ class JedisiteConfig(AppConfig):
 
         if settings.JEDI_LIGHT:
             return
-        from jedisite import agents, checks, children, database_limits, housekeeping, wildcards  # noqa: F401 - some register themselves
+        from jedisite.agents import housekeeping, passes
+        from jedisite.database import database_limits, wildcards  # noqa: F401 - the lookups register themselves
+        from jedisite.processes import children, deploy_checks  # noqa: F401 - the checks register themselves
 
         command = (sys.argv[1:2] or [""])[0]
         database_limits.use("agents" if command in AGENTS else "commands", settings.JEDI_DATABASE_LIMITS)
@@ -27,4 +29,4 @@ class JedisiteConfig(AppConfig):
             children.forks_die_with_parent()
 
         housekeeping.register()
-        post_migrate.connect(agents.synchronise_after_migrate, sender=self)
+        post_migrate.connect(passes.synchronise_after_migrate, sender=self)

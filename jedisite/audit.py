@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from jedisite.models import AuditEntry
-from jedisite.roles import Caller, Right
+from jedisite.vocabulary.roles import Caller, Right
 
 
 def record(

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from jedisite.roles import SCOPE_WORDS, Scope
+from jedisite.vocabulary.roles import SCOPE_WORDS, Scope
 
 
 class Agent(models.Model):

@@ -17,8 +17,10 @@ import environ
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from jedisite import arrivals, database_limits, oidc_settings
-from jedisite.logs import short_traceback
+from jedisite.database import database_limits
+from jedisite.identity import oidc_settings
+from jedisite.processes.logs import short_traceback
+from jedisite.server import arrivals
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()
@@ -39,7 +41,7 @@ KNOWN = {
     "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
     "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
     "JEDI_PENDING_RETRY_S": "longest wait in pending in seconds (default 60; 0: by cause, up to 1 h)",
-    "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs and in tasks_app/limits.py",
+    "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs",
     "JEDI_MOST_ACTIVE_TASKS": "active tasks of one label that a user may have (default: no limit)",
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
     "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
@@ -67,8 +69,8 @@ KNOWN = {
     "JEDI_DEV_ISSUER": "VO for which this site itself is an OIDC issuer, for trials; needs JEDI_SERVER_URL (default: none)",
     "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
-    "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database_limits.py",
-    "JEDI_SLOW_CLIENTS": "what slow clients may take, comma list of name=number; jedisite/arrivals.py",
+    "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database/database_limits.py",
+    "JEDI_SLOW_CLIENTS": "what slow clients may take, comma list of name=number; jedisite/server/arrivals.py",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
 _IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
@@ -191,16 +193,16 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "jedisite.middleware.UnreadBodies",
-    "jedisite.middleware.LongForms",
+    "jedisite.web.middleware.UnreadBodies",
+    "jedisite.web.middleware.LongForms",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "jedisite.middleware.PrivateAnswers",
-    "jedisite.middleware.ContentSecurityPolicy",
-    "jedisite.middleware.ProblemsUnderApi",
-    "jedisite.middleware.StatedLengths",
-    "jedisite.middleware.DatabaseFaults",
-    "jedisite.middleware.Throttled",
+    "jedisite.web.middleware.PrivateAnswers",
+    "jedisite.web.middleware.ContentSecurityPolicy",
+    "jedisite.web.middleware.ProblemsUnderApi",
+    "jedisite.web.middleware.StatedLengths",
+    "jedisite.web.middleware.DatabaseFaults",
+    "jedisite.web.middleware.Throttled",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -208,7 +210,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "jedisite.middleware.StorablePaths",
+    "jedisite.web.middleware.StorablePaths",
 ]
 _FOR_PAGES = ("LongForms", "whitenoise", "Throttled", "sessions", "csrf", "auth", "messages", "htmx")
 SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part in _FOR_PAGES)]
@@ -217,7 +219,7 @@ SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part
 ROOT_URLCONF = "jedisite.urls"
 WSGI_APPLICATION = "jedisite.wsgi.application"
 APPEND_SLASH = False
-CSRF_FAILURE_VIEW = "jedisite.problems.csrf_failure"
+CSRF_FAILURE_VIEW = "jedisite.web.problems.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -232,7 +234,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "tasks_app.dashboard.frame.frame",
+                "tasks_app.web.frame.frame.frame",
             ],
         },
     },
@@ -269,7 +271,7 @@ DATABASES["default"].update(
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-AUTHENTICATION_BACKENDS = ["jedisite.session_users.UsersWithGroups"]
+AUTHENTICATION_BACKENDS = ["jedisite.identity.session_users.UsersWithGroups"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
@@ -326,18 +328,18 @@ SESSION_COOKIE_SAMESITE = "Lax"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "jedisite.identity.TokenAuthentication",
-        "jedisite.identity.SessionAuthentication",
+        "jedisite.identity.callers.TokenAuthentication",
+        "jedisite.identity.callers.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["jedisite.identity.HasRight"],
+    "DEFAULT_PERMISSION_CLASSES": ["jedisite.identity.callers.HasRight"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["jedisite.problems.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["jedisite.web.problems.StrictJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "jedisite.paging.KeysetPagination",
+    "DEFAULT_PAGINATION_CLASS": "jedisite.web.paging.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_METADATA_CLASS": "jedisite.methods.Methods",
+    "DEFAULT_METADATA_CLASS": "jedisite.web.methods.Methods",
     "URL_FORMAT_OVERRIDE": None,
-    "EXCEPTION_HANDLER": "jedisite.problems.exception_handler",
+    "EXCEPTION_HANDLER": "jedisite.web.problems.exception_handler",
     "PAGE_SIZE": 50,
 }
 SPECTACULAR_SETTINGS = {
@@ -346,22 +348,22 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "2",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/(api/v2|api/v1|server/panda)",
-    "PREPROCESSING_HOOKS": ["jedisite.openapi.only_interfaces"],
+    "PREPROCESSING_HOOKS": ["jedisite.web.openapi.only_interfaces"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "jedisite.openapi.add_problems",
-        "jedisite.openapi.resources_first",
-        "tasks_app.api.examples.add_examples",
+        "jedisite.web.openapi.add_problems",
+        "jedisite.web.openapi.resources_first",
+        "tasks_app.api.v2.examples.add_examples",
     ],
     "PATH_CONVERTER_OVERRIDES": {"bigint": int},
     "ENUM_NAME_OVERRIDES": {
-        "TaskStatus": "tasks_app.api.choices.TASK_STATUS",
-        "DatasetStatus": "tasks_app.api.choices.DATASET_STATUS",
-        "FileStatus": "tasks_app.api.choices.FILE_STATUS",
-        "JobStatus": "tasks_app.api.choices.JOB_STATUS",
-        "ReportedJobStatus": "tasks_app.api.panda.pilot.STATES",
-        "QueueStatus": "tasks_app.api.choices.QUEUE_STATUS",
-        "TaskCommand": "tasks_app.api.choices.TASK_COMMAND",
+        "TaskStatus": "tasks_app.api.v2.choices.TASK_STATUS",
+        "DatasetStatus": "tasks_app.api.v2.choices.DATASET_STATUS",
+        "FileStatus": "tasks_app.api.v2.choices.FILE_STATUS",
+        "JobStatus": "tasks_app.api.v2.choices.JOB_STATUS",
+        "ReportedJobStatus": "tasks_app.api.panda.pilot_calls.STATES",
+        "QueueStatus": "tasks_app.api.v2.choices.QUEUE_STATUS",
+        "TaskCommand": "tasks_app.api.v2.choices.TASK_COMMAND",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -7,8 +7,9 @@ from django.urls import include, path
 from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
-from jedisite import dev_issuer, dev_keys, health, token_pages
-from jedisite.identity import Right, needs
+from jedisite.identity import dev_issuer, dev_keys, token_pages
+from jedisite.identity.callers import Right, needs
+from jedisite.web import health
 
 _icon = RedirectView.as_view(url=static("icon.svg"), permanent=True)
 # Rooms are named by text only: the frame imports none of them.
@@ -27,12 +28,12 @@ urlpatterns = [
     path(f"{dev_keys.PATH}/device", dev_issuer.device),
     path(f"{dev_keys.PATH}/token", dev_issuer.token),
     path(f"{dev_keys.PATH}/verify", dev_issuer.verify, name="device-verify"),
-    path("", include("tasks_app.dashboard.urls")),
+    path("", include("tasks_app.web.urls")),
     path("", include("events_app.urls")),
     path("", include("tasks_app.api.panda.urls")),
-    path("", include("tasks_app.api.urls")),
+    path("", include("tasks_app.api.v2.urls")),
 ]
-handler400 = "jedisite.problems.bad_request"
-handler403 = "jedisite.problems.forbidden"
-handler404 = "jedisite.problems.not_found"
-handler500 = "jedisite.problems.server_error"
+handler400 = "jedisite.web.problems.bad_request"
+handler403 = "jedisite.web.problems.forbidden"
+handler404 = "jedisite.web.problems.not_found"
+handler500 = "jedisite.web.problems.server_error"

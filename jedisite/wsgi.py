@@ -4,7 +4,7 @@ import os
 
 import django
 
-from jedisite import garbage
+from jedisite.processes import garbage
 
 garbage.put_off()  # until the apps are ready
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
@@ -12,8 +12,8 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
 
-from jedisite import database_limits  # noqa: E402
-from jedisite.short_way import Handler  # noqa: E402 - it reads the settings
+from jedisite.database import database_limits  # noqa: E402
+from jedisite.web.short_way import Handler  # noqa: E402 - it reads the settings
 
 database_limits.use("web", settings.JEDI_DATABASE_LIMITS)
 

@@ -15,7 +15,7 @@ from django_q import models as q2
 from brokerage_app import models as brokerage
 from events_app.models import Event
 from jedisite import models as frame
-from jedisite.identity import issue_token
+from jedisite.identity.callers import issue_token
 from tasks_app import models as tasks
 
 FIRST = 30_000_000
@@ -60,7 +60,7 @@ def _ended(number: int, success: bool) -> q2.Task:
     q2.Task.objects.create(
         id=f"{number:032}",
         name=name,
-        func="jedisite.agents.run_agent",
+        func="jedisite.agents.passes.run_agent",
         started=now,
         stopped=now,
         success=success,
@@ -93,7 +93,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     frame.AuditEntry: lambda n: frame.AuditEntry.objects.create(
         actor="ada", action="kill", object_type="task", object_id=str(n), details={"x": n}
     ),
-    q2.Schedule: lambda n: q2.Schedule.objects.create(name=f"x{n}", func="jedisite.agents.run_floor", args=f"'{n}'"),
+    q2.Schedule: lambda n: q2.Schedule.objects.create(
+        name=f"x{n}", func="jedisite.agents.passes.run_floor", args=f"'{n}'"
+    ),
     q2.Success: lambda n: _ended(n, True),
     q2.Failure: lambda n: _ended(n, False),
     q2.OrmQ: lambda n: q2.OrmQ.objects.create(key="jedi", payload="spoilt", lock=NOW),

@@ -17,13 +17,13 @@ from django.test import Client
 from hypothesis import HealthCheck, settings
 from psycopg import sql
 
-from brokerage_app import configured
-from jedisite import identity, oidc_keys
-from jedisite.roles import Scope
+from brokerage_app.grid import configured
+from jedisite.identity import callers, oidc_keys
+from jedisite.vocabulary.roles import Scope
 from tasks_app.attention import bell
-from tasks_app.dashboard import frame
+from tasks_app.dispatch import closed_queues, share_order
 from tasks_app.models import Dataset, Job, Task
-from tasks_app.pilots import closed_queues, share_order
+from tasks_app.web.frame import frame
 
 # How quickly examples come and end says how busy the machine is, and nothing of what is tested: each test has a time limit.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -50,9 +50,9 @@ def passwords_are_hashed_quickly() -> None:
 @pytest.fixture(autouse=True)
 def forgotten_tokens() -> Iterator[None]:
     """No test trusts a token that another one looked up."""
-    identity._known.clear()
+    callers._known.clear()
     yield
-    identity._known.clear()
+    callers._known.clear()
     oidc_keys.forget()
 
 
@@ -127,9 +127,9 @@ def make_token(make_user: Callable[..., User]) -> Callable[..., str]:
     def make(role: str = "user", *, name: str = "", days: float = 1, site: str = "", scope: Scope = Scope.ALL) -> str:
         lifetime = timedelta(days=days)
         if role in ("pilot", "worker"):
-            return identity.issue_token(name or role, role, site=site, lifetime=lifetime)
+            return callers.issue_token(name or role, role, site=site, lifetime=lifetime)
         user = make_user(name or ("ada" if role == "user" else role), role)
-        return identity.issue_token("test", "user", user=user, scope=scope, lifetime=lifetime)
+        return callers.issue_token("test", "user", user=user, scope=scope, lifetime=lifetime)
 
     return make
 

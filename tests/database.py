@@ -29,8 +29,8 @@ sys.dont_write_bytecode = False
 def _start() -> None:
     import psycopg
 
-    from jedisite import postgres
-    from jedisite.postgres_roles import ROLE
+    from jedisite.processes import postgres
+    from jedisite.processes.postgres_roles import ROLE
 
     # Nothing of a test run needs to outlive a power cut.
     postgres.ensure(_home / "server", settings={"fsync": "off", "full_page_writes": "off"})
@@ -46,7 +46,7 @@ _start()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    from jedisite import postgres
+    from jedisite.processes import postgres
 
     server = postgres.current()
     if server is not None:

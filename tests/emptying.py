@@ -47,7 +47,7 @@ def _copied() -> tuple[list[str], Any]:
     """Copy what each installation has, while all tables are empty: statements that write it back as of now, its partitions."""
     from django.db import connection
 
-    from jedisite.agents import synchronise_after_migrate
+    from jedisite.agents.passes import synchronise_after_migrate
 
     synchronise_after_migrate()
     back = []
@@ -72,7 +72,7 @@ def empty_tables(test: Any = None) -> None:
     """Delete every row in one transaction, then write what each installation has, as a flush does."""
     from django.db import connection, transaction
 
-    from jedisite.agents import synchronise_after_migrate
+    from jedisite.agents.passes import synchronise_after_migrate
 
     copied = _copied.cache_info().currsize > 0
     with transaction.atomic(), connection.cursor() as cursor:

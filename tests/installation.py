@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from tasks_app.pilot import walls
+from tasks_app.worker_node.pilot import walls
 from tests.lacking import lacking
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -24,8 +24,8 @@ MIGRATING = pytest.StashKey["subprocess.Popen[bytes]"]()
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Begin while the processes that are to run the tests collect them."""
-    from jedisite import postgres
-    from jedisite.postgres_roles import ROLE
+    from jedisite.processes import postgres
+    from jedisite.processes.postgres_roles import ROLE
 
     server = postgres.current()
     if server is None:

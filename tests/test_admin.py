@@ -17,8 +17,8 @@ from django.db import models
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from jedisite.admin_base import LargeTableAdmin, ReadOnlyAdmin
-from jedisite.admin_filters import MonthFilter
+from jedisite.admin.base import LargeTableAdmin, ReadOnlyAdmin
+from jedisite.admin.list_filters import MonthFilter
 from jedisite.models import ApiToken
 from tests.admin_rows import fill
 

@@ -15,6 +15,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from brokerage_app.formulas.software import accepts, needs_of_production, parse_published
+from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import (
     GdpConfig,
     GlobalShare,
@@ -26,12 +28,10 @@ from brokerage_app.models import (
     StorageEndpoint,
     WorkQueue,
 )
-from brokerage_app.parameters import PARAMETERS
-from brokerage_app.repository import load_grid
-from brokerage_app.software import accepts, needs_of_production, parse_published
-from jedisite import identity
+from brokerage_app.policy.parameters import PARAMETERS
+from jedisite.identity import callers
 from jedisite.models import Agent, ApiToken, AuditEntry
-from jedisite.roles import RIGHT_WORDS, Right
+from jedisite.vocabulary.roles import RIGHT_WORDS, Right
 from tasks_app.models import Command, Dataset, Job, RetryRule, Task, TaskParams
 
 pytestmark = pytest.mark.django_db
@@ -233,7 +233,7 @@ def test_storage_resource_types_and_work_queues_are_edited(grace):
 def test_changing_an_agent_undoes_nothing_that_it_did_meanwhile(grace, monkeypatch):
     agent = Agent.objects.create(name="x", period_s=5, fence=1)
     later = timezone.now() + timedelta(minutes=2)
-    from jedisite.admin import AgentForm
+    from jedisite.admin.installation_admin import AgentForm
 
     clean = AgentForm.clean_period_s
 
@@ -315,8 +315,8 @@ def test_a_token_is_shown_once_works_and_is_revoked(grace):
     answer = ask_token(grace)
     token = answer.context["token"]
     assert token in answer.text and "no-store" in answer["Cache-Control"]
-    identity._known.clear()
-    caller = identity.caller_of_token(token)
+    callers._known.clear()
+    caller = callers.caller_of_token(token)
     assert caller is not None and caller.site == "SITE_A"
     row = ApiToken.objects.get()
     listed = grace.get(reverse("admin:jedisite_apitoken_changelist")).text
@@ -324,8 +324,8 @@ def test_a_token_is_shown_once_works_and_is_revoked(grace):
     assert token not in listed + page and row.prefix in listed
     posted = {"action": "revoke", "_selected_action": [row.pk]}
     assert "1 token was revoked" in grace.post(reverse("admin:jedisite_apitoken_changelist"), posted, follow=True).text
-    identity._known.clear()
-    assert identity.caller_of_token(token) is None
+    callers._known.clear()
+    assert callers.caller_of_token(token) is None
     assert [e.action for e in AuditEntry.objects.order_by("id")] == ["token.issue", "token.revoke"]
     assert token not in str(list(AuditEntry.objects.values()))
 
@@ -358,7 +358,7 @@ def test_staff_make_tokens_for_themselves_and_for_nobody_else(staff):
     assert ask_token(client, kind="user", site="", user=other.pk).context["token"] is None
     assert "grace" not in client.get(reverse("admin:jedisite_apitoken_add")).text
     token = ask_token(client, kind="user", site="", user=me.pk).context["token"]
-    caller = identity.caller_of_token(token)
+    caller = callers.caller_of_token(token)
     assert caller is not None and caller.name == "lise"
     client.post(reverse("admin:jedisite_apitoken_changelist"), {"action": "revoke", "_selected_action": [1]})
     assert not ApiToken.objects.filter(revoked=True).exists()
@@ -456,9 +456,9 @@ def test_staff_command_their_own_tasks_and_production_managers_all(staff, make_t
 
 
 def test_too_many_tasks_at_once_are_refused(grace, make_task, monkeypatch):
-    from tasks_app import admin_commands
+    from tasks_app.admin import command_actions
 
-    monkeypatch.setattr(admin_commands, "MOST_TASKS", 2)
+    monkeypatch.setattr(command_actions, "MOST_TASKS", 2)
     answer = command(grace, "kill", *(make_task() for _ in range(3)), reason="x")
     assert "at most 2" in answer.text and not Command.objects.exists()
 
@@ -735,7 +735,7 @@ def test_a_parameter_is_asked_for_as_what_it_is_with_its_default_and_what_sets_i
 def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
     user = User.objects.create_user("ada")
     user.groups.set([Group.objects.create(name=name) for name in ("shift", "manager:phys-higgs", "readers")])
-    identity.issue_token("laptop", "user", user=user, lifetime=timedelta(days=1))
+    callers.issue_token("laptop", "user", user=user, lifetime=timedelta(days=1))
     shown = grace.get(reverse("admin:auth_user_change", args=[user.pk]))
     assert shown.context["roles"] == ["group manager", "shifter", "user"]
     for words in (

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import RequestFactory
 from django.urls import reverse
 
-from jedisite.admin_base import ReadOnlyAdmin
+from jedisite.admin.base import ReadOnlyAdmin
 from tasks_app.models import Task
 from tests.admin_rows import fill
 

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup, VerdictRecord
 from events_app.models import Event
-from jedisite import admin_paging
-from jedisite.admin_base import LargeTableAdmin
+from jedisite.admin import list_paging
+from jedisite.admin.base import LargeTableAdmin
 from jedisite.models import AgentPass, AuditEntry
 from tasks_app import models as tasks
 from tests.plans import fill_table, plan_of, scanned
@@ -103,7 +103,7 @@ def _month_column(model_admin: LargeTableAdmin) -> str:
 @pytest.mark.parametrize("model", TABLES, ids=lambda m: m.__name__)
 def test_nothing_that_a_list_or_a_page_asks_reads_the_table(grace, model, monkeypatch):
     monkeypatch.setattr(
-        admin_paging, "EXACT_UP_TO", 150
+        list_paging, "EXACT_UP_TO", 150
     )  # as small beside this table as the real one beside a large one
     if model in PARENTS:
         fill_table(PARENTS[model][0], 1 + ROWS // 10, **PARENTS[model][1])
@@ -136,8 +136,8 @@ def test_a_large_table_is_counted_by_estimate_and_a_small_one_exactly(grace):
     table = tasks.JobStatusLog._meta.db_table
     fill_table(table, 30_000, pandaid="i % 2", modificationtime=TIMES)
     listed = grace.get(address(tasks.JobStatusLog, "changelist")).context["cl"]
-    assert listed.result_count == admin_paging.estimated_rows(table) == 30_000
-    assert listed.paginator.num_pages == admin_paging.EXACT_UP_TO // listed.list_per_page
+    assert listed.result_count == list_paging.estimated_rows(table) == 30_000
+    assert listed.paginator.num_pages == list_paging.EXACT_UP_TO // listed.list_per_page
     narrowed = grace.get(address(tasks.JobStatusLog, "changelist"), {"job_id": "1"}).context["cl"]
     assert narrowed.result_count == pytest.approx(15_000, rel=0.2)
     tasks.JobStatusLog.objects.filter(id__gt=tasks.JobStatusLog.objects.order_by("id")[6999].id).delete()

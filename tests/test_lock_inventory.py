@@ -20,19 +20,21 @@ _HOLDS = f"{_LOCKS}:test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_i
 _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 
 TESTED: dict[str, str] = {
-    "brokerage_app/records.py:_FOLD": f"{_PASSED}[decisions]",
-    "jedisite/agents.py:_release 2": _LEASE,
-    "jedisite/agents.py:count_anew": (f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"),
-    "jedisite/agents.py:renew_lease": _LEASE,
-    "jedisite/agents.py:take_due": f"{_LOCKS}:test_a_ticker_passes_over_agents_that_another_takes",
-    "jedisite/partitions.py:_make": (
+    "brokerage_app/verdicts/records.py:_FOLD": f"{_PASSED}[decisions]",
+    "jedisite/agents/passes.py:_release 2": _LEASE,
+    "jedisite/agents/passes.py:count_anew": (
+        f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"
+    ),
+    "jedisite/agents/passes.py:renew_lease": _LEASE,
+    "jedisite/agents/passes.py:take_due": f"{_LOCKS}:test_a_ticker_passes_over_agents_that_another_takes",
+    "jedisite/database/partitions.py:_make": (
         f"{_WAITING}:test_a_row_that_lands_in_the_default_partition_at_this_moment_moves_to_the_new_one"
     ),
-    "tasks_app/accounting/expiring.py:_end 2": f"{_PASSED}[silent]",
-    "tasks_app/accounting/failures.py:_book": f"{_PASSED}[ends]",
-    "tasks_app/accounting/holding.py:_shift": f"{_PASSED}[queued]",
-    "tasks_app/accounting/outcomes.py:_book_some": f"{_PASSED}[reports]",
-    "tasks_app/accounting/task_changes.py:_change 2": f"{_PASSED}[changes]",
+    "tasks_app/upkeep/expiring.py:_end 2": f"{_PASSED}[silent]",
+    "tasks_app/failures/booking.py:_book": f"{_PASSED}[ends]",
+    "tasks_app/lifecycle/holding.py:_shift": f"{_PASSED}[queued]",
+    "tasks_app/outcomes/outcomes.py:_book_some": f"{_PASSED}[reports]",
+    "tasks_app/retries/task_changes.py:_change 2": f"{_PASSED}[changes]",
     "tasks_app/agents/commando.py:_obey_one": f"{_PASSED}[commands]",
     "tasks_app/agents/commando.py:_obey_one 2": (
         f"{_LOCKS}:test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then"
@@ -53,24 +55,24 @@ TESTED: dict[str, str] = {
         f"{_LOCKS}:test_a_new_measurement_is_asked_for_where_the_row_is_free"
     ),
     "tasks_app/agents/watchdogs/stale_locks.py:run": f"{_PASSED}[left_claims]",
-    "tasks_app/api/idempotency.py:_clean": f"{_PASSED}[keys]",
-    "tasks_app/claims.py:_give_back": "tasks_app.test_troubles:"
+    "tasks_app/api/v2/idempotency.py:_clean": f"{_PASSED}[keys]",
+    "tasks_app/lifecycle/claims.py:_give_back": "tasks_app.test_troubles:"
     "test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_unless_another_has_it",
-    "tasks_app/claims.py:_renew": (
+    "tasks_app/lifecycle/claims.py:_renew": (
         f"{_LOCKS}:test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed"
     ),
-    "tasks_app/claims.py:claim_tasks": f"{_LOCKS}:test_a_claim_passes_over_tasks_that_another_transaction_holds",
-    "tasks_app/claims.py:release_task": f"{_LOCKS}:test_a_release_frees_only_the_claim_that_it_is_of",
-    "tasks_app/claims.py:still_holds": _HOLDS,
-    "tasks_app/claims.py:still_holds 2": _HOLDS,
-    "tasks_app/feeding.py:hold": f"{_LOCKS}:test_hold_renews_the_claim_that_is_on_and_no_other",
-    "tasks_app/generating/mergejobs.py:_lock_producers": (
+    "tasks_app/lifecycle/claims.py:claim_tasks": f"{_LOCKS}:test_a_claim_passes_over_tasks_that_another_transaction_holds",
+    "tasks_app/lifecycle/claims.py:release_task": f"{_LOCKS}:test_a_release_frees_only_the_claim_that_it_is_of",
+    "tasks_app/lifecycle/claims.py:still_holds": _HOLDS,
+    "tasks_app/lifecycle/claims.py:still_holds 2": _HOLDS,
+    "tasks_app/inputs/file_rows.py:hold": f"{_LOCKS}:test_hold_renews_the_claim_that_is_on_and_no_other",
+    "tasks_app/generation/mergejobs.py:_lock_producers": (
         f"{_LOCKS}:test_outputs_of_a_job_that_is_ended_at_this_moment_are_not_merged"
     ),
-    "tasks_app/generating/mergejobs.py:make_merge_jobs": (
+    "tasks_app/generation/mergejobs.py:make_merge_jobs": (
         f"{_LOCKS}:test_merge_jobs_are_not_made_while_somebody_else_has_the_task"
     ),
-    "tasks_app/harvester/commands.py:_ACQUIRE": f"{_PASSED}[orders]",
+    "tasks_app/dispatch/harvester_commands.py:_ACQUIRE": f"{_PASSED}[orders]",
     "tasks_app/messaging/effects.py:_files_staged": (
         f"{_LOCKS}:test_datasets_are_locked_before_their_files_and_in_order"
     ),
@@ -79,26 +81,28 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/messaging/effects.py:_look_at": (f"{_LOCKS}:test_datasets_that_are_to_be_looked_at_are_locked_in_order"),
     "tasks_app/messaging/inbox.py:process_next": f"{_PASSED}[inbox_rows]",
-    "tasks_app/moves.py:give_command": _MOVES,
-    "tasks_app/moves.py:move_task": _MOVES,
-    "tasks_app/moves.py:move_task 2": f"{_GONE}[move_task]",
-    "tasks_app/moves.py:note_task": _MOVES,
-    "tasks_app/moves.py:note_task 2": f"{_GONE}[note_task]",
-    "tasks_app/nucleus_waits.py:begin_look": (
+    "tasks_app/lifecycle/task_moves.py:give_command": _MOVES,
+    "tasks_app/lifecycle/task_moves.py:move_task": _MOVES,
+    "tasks_app/lifecycle/task_moves.py:move_task 2": f"{_GONE}[move_task]",
+    "tasks_app/lifecycle/task_moves.py:note_task": _MOVES,
+    "tasks_app/lifecycle/task_moves.py:note_task 2": f"{_GONE}[note_task]",
+    "tasks_app/lifecycle/nucleus_waits.py:begin_look": (
         f"{_LOCKS}:test_a_look_for_a_nucleus_sets_the_next_one_of_the_claim_that_it_is_of"
     ),
-    "tasks_app/pilots/report.py:_BY_SECRET": (
+    "tasks_app/dispatch/reports.py:_BY_SECRET": (
         "tasks_app.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
     ),
-    "tasks_app/sampling.py:forget": f"{_PASSED}[samples]",
-    "tasks_app/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",
-    "tasks_app/sandboxes.py:used": (f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"),
-    "tasks_app/sandboxes.py:used 2": (
+    "tasks_app/counts/sampling.py:forget": f"{_PASSED}[samples]",
+    "tasks_app/submission/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",
+    "tasks_app/submission/sandboxes.py:used": (
+        f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"
+    ),
+    "tasks_app/submission/sandboxes.py:used 2": (
         f"{_OVER}:test_tasks_that_share_a_sandbox_do_not_wait_for_one_another_to_date_it"
     ),
-    "tasks_app/commands/serials.py:_keep_to_this_transaction": f"{_WAITING}:test_names_of_files_are_taken_once_at_a_time",
-    "tasks_app/ddm/registering.py:_check_names": f"{_WAITING}:test_files_of_one_scope_are_registered_one_after_the_other",
-    "tasks_app/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
+    "tasks_app/lifecycle/serials.py:_keep_to_this_transaction": f"{_WAITING}:test_names_of_files_are_taken_once_at_a_time",
+    "tasks_app/inputs/registering.py:_check_names": f"{_WAITING}:test_files_of_one_scope_are_registered_one_after_the_other",
+    "tasks_app/submission/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
 }
 """The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""
 

@@ -12,18 +12,18 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app import queue_status
+from brokerage_app.grid import queue_status
 from brokerage_app.models import GlobalShare, Queue
-from jedisite.sql import hot_cursor
-from tasks_app import codes
-from tasks_app.accounting.overload import FastRebrokerage
-from tasks_app.accounting.priorities import Raise
-from tasks_app.accounting.reasons import Reason
+from jedisite.database.sql import hot_cursor
 from tasks_app.agents.watchdogs import job_timeouts, old_failures, rebrokerage, user_priorities
-from tasks_app.generating import groups, throttle
+from tasks_app.dispatch.handing_out import Request, get_jobs
+from tasks_app.domain import codes
+from tasks_app.domain.priorities import Raise
+from tasks_app.domain.reasons import Reason
+from tasks_app.generation import groups, throttle
 from tasks_app.models import ErrorFingerprint, Job, JobOutputReport, Sandbox, Task
-from tasks_app.pilots.dispatch import Request, get_jobs
-from tasks_app.sandboxes import remove, used
+from tasks_app.submission.sandboxes import remove, used
+from tasks_app.upkeep.rules.overload import FastRebrokerage
 from tests.locks import Row, skips
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,7 +65,7 @@ def two_jobs(made: SimpleNamespace, work: Callable[[list[int]], Any], left: str,
     return Taken(("jobs", "pandaid", low.id), high.id, lambda: work([low.id, high.id]), remaining)
 
 
-@at("brokerage_app/queue_status.py:end_due")
+@at("brokerage_app/grid/queue_status.py:end_due")
 def statuses_that_end(made: SimpleNamespace) -> Taken:
     now = timezone.now()
     for name in ("A", "B"):
@@ -94,7 +94,7 @@ def sandbox(name: str) -> int:
     ).pk
 
 
-@at("tasks_app/sandboxes.py:remove")
+@at("tasks_app/submission/sandboxes.py:remove")
 def sandboxes_that_are_removed(made: SimpleNamespace) -> Taken:
     low, high = sandbox("a"), sandbox("b")
     left = lambda: set(Sandbox.objects.values_list("pk", flat=True))  # noqa: E731
@@ -122,7 +122,7 @@ def jobs_of_a_user_who_lacks(made: SimpleNamespace) -> Taken:
     return Taken(("jobs", "pandaid", low), high, lambda: user_priorities._raise([raised]), left)
 
 
-@at("tasks_app/accounting/expiring.py:_end")
+@at("tasks_app/upkeep/expiring.py:_end")
 def jobs_whose_report_is_being_booked(made: SimpleNamespace) -> Taken:
     long_ago = timezone.now() - PAST
     low, high = (
@@ -135,7 +135,7 @@ def jobs_whose_report_is_being_booked(made: SimpleNamespace) -> Taken:
     return Taken(("job_output_report", "pandaid", low), high, job_timeouts.run, left)
 
 
-@at("tasks_app/generating/throttle.py:_NOTE")
+@at("tasks_app/generation/throttle.py:_NOTE")
 def sentences_on_tasks_that_go_on(made: SimpleNamespace) -> Taken:
     low, high = (made.task(status="ready", error_dialog=f"{throttle.SAYS}x").id for _ in range(2))
     found = groups.Throttle()
@@ -150,24 +150,24 @@ def handed_out(made: SimpleNamespace, draw: int = BY_SHARE, **columns: Any) -> T
     return two_jobs(made, fetch, "activated", status="activated", site="SITE_A", **columns)
 
 
-@at("tasks_app/pilots/dispatch.py:_BY_PRIORITY")
+@at("tasks_app/dispatch/handing_out.py:_BY_PRIORITY")
 def jobs_by_priority(made: SimpleNamespace) -> Taken:
     return handed_out(made)
 
 
-@at("tasks_app/pilots/dispatch.py:_BY_NUMBER")
+@at("tasks_app/dispatch/handing_out.py:_BY_NUMBER")
 def jobs_by_age(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made, draw=BY_AGE, gshare="A")
 
 
-@at("tasks_app/pilots/dispatch.py:_BY_SHARE")
+@at("tasks_app/dispatch/handing_out.py:_BY_SHARE")
 def jobs_of_a_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made, gshare="A")
 
 
-@at("tasks_app/pilots/dispatch.py:_BY_SHARE 2")
+@at("tasks_app/dispatch/handing_out.py:_BY_SHARE 2")
 def jobs_of_no_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made)

@@ -16,35 +16,28 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import configuring, queue_status, share_values
+from brokerage_app.grid import configuring, queue_status, share_values
 from brokerage_app.models import GdpConfig, GlobalShare, Queue, ReplicaLookup
-from jedisite import agent_orders, agents, device_logins, identity, partitions, throttle, tokens
+from jedisite.agents import agent_orders, passes
+from jedisite.database import partitions
+from jedisite.database.sql import hot_cursor
+from jedisite.identity import callers, device_logins, throttle, tokens
 from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
-from jedisite.roles import Caller, Role
-from jedisite.sql import hot_cursor
-from tasks_app import amending, bulk, classifying, nucleus_waits, readers, sandboxes, statistics, submitting
-from tasks_app.accounting import (
-    children,
-    endings,
-    failures,
-    killing,
-    left_jobs,
-    libraries,
-    outcomes,
-    recovery,
-    scouting,
-    task_changes,
-)
+from jedisite.vocabulary.roles import Caller, Role
 from tasks_app.agents import periodic
 from tasks_app.agents.watchdogs import boost, classes, queue_filler
 from tasks_app.attention import keeping
-from tasks_app.commands import again, files, jobs
-from tasks_app.commands.acts import ACTS
-from tasks_app.contents import changes
+from tasks_app.commands import again, bulk
+from tasks_app.counts import statistics
 from tasks_app.ddm.base import Maker
 from tasks_app.ddm.local import LocalCatalogue
-from tasks_app.ddm.registering import register_dataset
-from tasks_app.generating import store
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import Proof, Report
+from tasks_app.failures import booking, classifying
+from tasks_app.generation import store
+from tasks_app.inputs import changes, readers
+from tasks_app.inputs.registering import register_dataset
+from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits
 from tasks_app.messaging import inbox
 from tasks_app.models import (
     AttentionItem,
@@ -60,10 +53,13 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskParams,
 )
+from tasks_app.outcomes import children, endings, left_jobs, libraries, outcomes, recovery
+from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import Proof, Report
-from tasks_app.storing import storing
+from tasks_app.retries import task_changes
+from tasks_app.scouts import scouting
+from tasks_app.submission import amending, sandboxes, storing, submitting
+from tasks_app.upkeep import killing
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -148,47 +144,47 @@ def of_task(task: Task) -> Row:
 # --- jedisite
 
 
-@at("jedisite/agents.py:_release")
+@at("jedisite/agents/passes.py:_release")
 def a_pass_ends(made: SimpleNamespace) -> Held:
-    agents.synchronise_after_migrate()
-    fence = agents._take_lease("feeder", True)
+    passes.synchronise_after_migrate()
+    fence = passes._take_lease("feeder", True)
     assert fence is not None
-    return Held(("agents", "name", "feeder"), lambda: agents._release("feeder", fence, 1.0, agents.Pass(1), ""))
+    return Held(("agents", "name", "feeder"), lambda: passes._release("feeder", fence, 1.0, passes.Pass(1), ""))
 
 
-@at("jedisite/agent_orders.py:set_period")
+@at("jedisite/agents/agent_orders.py:set_period")
 def an_agents_period(made: SimpleNamespace) -> Held:
-    agents.synchronise_after_migrate()
+    passes.synchronise_after_migrate()
     agent = Agent.objects.get(pk="feeder")
     return Held(("agents", "name", "feeder"), lambda: agent_orders.set_period(agent, 7.0, by="root", reason="x"))
 
 
-@at("jedisite/tokens.py:make")
+@at("jedisite/identity/tokens.py:make")
 def tokens_of_a_user(made: SimpleNamespace) -> Held:
     ada = made.user("ada")
     return Held(("auth_user", "id", ada.pk), lambda: tokens.make("ada", "n", days=1, by="ada"))
 
 
-@at("jedisite/admin_tokens.py:ApiTokenAdmin.revoke")
+@at("jedisite/admin/token_admin.py:ApiTokenAdmin.revoke")
 def tokens_that_are_revoked(made: SimpleNamespace) -> Held:
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
     for name in ("a", "b"):
-        identity.issue_token(name, "user", user=made.user("ada"), lifetime=timedelta(days=1))
+        callers.issue_token(name, "user", user=made.user("ada"), lifetime=timedelta(days=1))
     low, high = ApiToken.objects.order_by("pk").values_list("pk", flat=True)
     posted = {"action": "revoke", "_selected_action": [high, low]}
     post = lambda: client.post("/admin/jedisite/apitoken/", posted)  # noqa: E731
     return Held(("api_tokens", "id", low), post, free=("api_tokens", "id", high))
 
 
-@at("jedisite/throttle.py:_count")
+@at("jedisite/identity/throttle.py:_count")
 def attempts_that_are_counted(made: SimpleNamespace) -> Held:
     throttle.attempt(throttle.ADDRESS, "10.0.0.1")
     key = LoginAttempts.objects.get().key
     return Held(("login_attempts", "key", key), lambda: throttle.attempt(throttle.ADDRESS, "10.0.0.1"))
 
 
-@at("jedisite/throttle.py:_take_back")
+@at("jedisite/identity/throttle.py:_take_back")
 def attempts_that_are_taken_back(made: SimpleNamespace) -> Held:
     throttle.begin_login("ada", "10.0.0.1")
     keys = (throttle.ADDRESS.key("10.0.0.1"), throttle.ACCOUNT.key("ada"))
@@ -204,20 +200,20 @@ def device(**columns: Any) -> tuple[Row, int]:
     return ("device_logins", "id", row.pk), row.pk
 
 
-@at("jedisite/device_logins.py:decide")
+@at("jedisite/identity/device_logins.py:decide")
 def a_device_that_is_let_in(made: SimpleNamespace) -> Held:
     row, number = device()
     ada = made.user("ada")
     return Held(row, lambda: device_logins.decide(number, ada, allow=False))
 
 
-@at("jedisite/device_logins.py:redeem")
+@at("jedisite/identity/device_logins.py:redeem")
 def a_device_that_asks(made: SimpleNamespace) -> Held:
     row, _ = device()
     return Held(row, lambda: device_logins.redeem("code"))
 
 
-@at("jedisite/device_logins.py:renew")
+@at("jedisite/identity/device_logins.py:renew")
 def a_device_that_asks_again(made: SimpleNamespace) -> Held:
     row, _ = device(status="used", refresh_digest=device_logins._digest("again"))
     return Held(row, lambda: device_logins.renew("again"))
@@ -226,7 +222,7 @@ def a_device_that_asks_again(made: SimpleNamespace) -> Held:
 # --- brokerage
 
 
-@at("brokerage_app/configuring.py:_locked")
+@at("brokerage_app/grid/configuring.py:_locked")
 def a_value_of_the_configuration(made: SimpleNamespace) -> Held:
     key = ("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_MC")
     configuring.set_value(*key, "3", by="root")
@@ -234,14 +230,14 @@ def a_value_of_the_configuration(made: SimpleNamespace) -> Held:
     return Held(("gdp_config", "id", row.pk), lambda: configuring.set_value(*key, "4", by="root"))
 
 
-@at("brokerage_app/queue_status.py:set_status")
+@at("brokerage_app/grid/queue_status.py:set_status")
 def a_queue_that_gets_a_status(made: SimpleNamespace) -> Held:
     Queue.objects.create(name="A", site_name="A")
     now = timezone.now()
     return Held(("queues", "name", "A"), lambda: queue_status.set_status("A", "offline", by="op", reason="x", now=now))
 
 
-@at("brokerage_app/queue_status.py:keep_held")
+@at("brokerage_app/grid/queue_status.py:keep_held")
 def queues_that_are_imported(made: SimpleNamespace) -> Held:
     for name in ("A", "B"):
         Queue.objects.create(name=name, site_name=name)
@@ -250,7 +246,7 @@ def queues_that_are_imported(made: SimpleNamespace) -> Held:
     return Held(("queues", "name", "A"), keep, free=("queues", "name", "B"))
 
 
-@at("brokerage_app/share_values.py:set_values")
+@at("brokerage_app/grid/share_values.py:set_values")
 def values_of_shares(made: SimpleNamespace) -> Held:
     for name in ("A", "B"):
         GlobalShare.objects.create(name=name, value=1)
@@ -261,41 +257,41 @@ def values_of_shares(made: SimpleNamespace) -> Held:
 # --- tasks
 
 
-@at("tasks_app/accounting/task_changes.py:_change")
+@at("tasks_app/retries/task_changes.py:_change")
 def a_task_whose_change_is_due(made: SimpleNamespace) -> Held:
     task = made.task(status="running")
     TaskChangeDue.objects.create(task_id=task.id, change={"ramcount": 7}, reason="x")
     return Held(of_task(task), task_changes.carry_out)
 
 
-@at("tasks_app/accounting/children.py:abort_descendants")
+@at("tasks_app/outcomes/children.py:abort_descendants")
 def children_that_are_aborted(made: SimpleNamespace) -> Held:
     parent = made.task(status="failed")
     low, high = two_tasks(made, parent_id=parent.id)
     return Held(low, lambda: children.abort_descendants(parent.id, "failed", by="t"), free=high)
 
 
-@at("tasks_app/accounting/children.py:complete_children")
+@at("tasks_app/outcomes/children.py:complete_children")
 def children_that_are_about_to_end(made: SimpleNamespace) -> Held:
     parent = made.task(status="done")
     low, high = two_tasks(made, parent_id=parent.id, status="prepared")
     return Held(low, lambda: children.complete_children(parent.id, by="t"), free=high)
 
 
-@at("tasks_app/accounting/children.py:wake_children")
+@at("tasks_app/outcomes/children.py:wake_children")
 def children_that_wait(made: SimpleNamespace) -> Held:
     parent = made.task(status="done")
     low, high = two_tasks(made, parent_id=parent.id, status="pending")
     return Held(low, in_one(lambda: children.wake_children([parent.id])), free=high)
 
 
-@at("tasks_app/accounting/libraries.py:_settle_step")
+@at("tasks_app/outcomes/libraries.py:_settle_step")
 def a_task_with_a_library(made: SimpleNamespace) -> Held:
     task = made.task()
     return Held(of_task(task), lambda: libraries.settle(task.id, 0, by="t"))
 
 
-@at("tasks_app/accounting/recovery.py:_lock")
+@at("tasks_app/outcomes/recovery.py:_lock")
 def a_task_and_its_readers(made: SimpleNamespace) -> Held:
     maker, reader = made.task(), made.task()
     made.dataset(maker, name="lab.out", type="output")
@@ -329,34 +325,34 @@ def a_task_that_may_go_anywhere_again(made: SimpleNamespace) -> Held:
     return Held(("preassignments", "jeditaskid", task.id), work, then=gone, answer=False)
 
 
-@at("tasks_app/amending.py:_open_tasks")
+@at("tasks_app/submission/amending.py:_open_tasks")
 def tasks_that_get_a_priority(made: SimpleNamespace) -> Held:
     low, high = two_tasks(made)
     return Held(low, lambda: amending.change_priorities([high[2], low[2]], 5, by="op", reason="x"), free=high)
 
 
-@at("tasks_app/amending.py:change_in_place")
+@at("tasks_app/submission/amending.py:change_in_place")
 def a_task_that_is_changed(made: SimpleNamespace) -> Held:
     task = made.task()
     TaskParams.objects.create(task_id=task.id, params=made.params())
     return Held(of_task(task), lambda: amending.change_in_place(task.id, {"currentPriority": 5}, by="ada"))
 
 
-@at("tasks_app/bulk.py:give")
+@at("tasks_app/commands/bulk.py:give")
 def tasks_that_get_a_command(made: SimpleNamespace) -> Held:
     low, high = two_tasks(made)
     work = lambda: bulk.give(ACTS["pause"], [high[2], low[2]], caller=ADMINISTRATOR, reason="x")  # noqa: E731
     return Held(low, work, free=high)
 
 
-@at("tasks_app/dashboard/doing.py:_do_to_one")
+@at("tasks_app/web/tasks/doing.py:_do_to_one")
 def a_task_that_gets_a_command_on_its_page(made: SimpleNamespace) -> Held:
     task, client = made.task(), Client()
     client.force_login(made.user("ada"))
     return Held(of_task(task), lambda: client.post(f"/tasks/{task.id}/do/pause/", {"reason": "x"}))
 
 
-@at("tasks_app/submitting.py:_same_task")
+@at("tasks_app/submission/submitting.py:_same_task")
 def a_task_of_the_same_name(made: SimpleNamespace) -> Held:
     submission = named(made)
     task = Task.objects.get(pk=submitting.submit(submission, by="ada").task_id)
@@ -385,7 +381,7 @@ def an_item_of_attention(made: SimpleNamespace) -> Held:
     return Held(("attention_items", "id", item.pk), lambda: keeping.reopen(item.pk, by="op", reason="x"))
 
 
-@at("tasks_app/classifying.py:classify")
+@at("tasks_app/failures/classifying.py:classify")
 def an_error_of_which_something_is_known(made: SimpleNamespace) -> Held:
     number = fingerprints("x")[0]
     known: dict[str, Any] = {"ticket": "T1", "known_until": None, "advice": "", "by": "op", "reason": "x"}
@@ -402,13 +398,13 @@ def fingerprints(*texts: str) -> list[int]:
     ]
 
 
-@at("tasks_app/statistics.py:refresh")
+@at("tasks_app/counts/statistics.py:refresh")
 def a_count_of_jobs(made: SimpleNamespace) -> Held:
     statistics.refresh()
     return Held(("statistics_refreshed", "name", statistics.JOB_COUNTS), statistics.refresh)
 
 
-@at("tasks_app/statistics.py:refresh_activity")
+@at("tasks_app/counts/statistics.py:refresh_activity")
 def a_look_at_what_queues_did(made: SimpleNamespace) -> Held:
     now = timezone.now()
     statistics.refresh_activity(now)
@@ -422,26 +418,26 @@ def ended(rows: tuple[Row, Row]) -> dict[int, outcomes.Outcome]:
     return {row[2]: outcomes.Outcome(row[2], None, "closed") for row in reversed(rows)}
 
 
-@at("tasks_app/accounting/outcomes.py:_lock")
+@at("tasks_app/outcomes/outcomes.py:_lock")
 def jobs_that_end(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made)
     return Held(low, whole(outcomes._lock, ended((low, high))), free=high)
 
 
-@at("tasks_app/accounting/endings.py:end_jobs")
+@at("tasks_app/outcomes/endings.py:end_jobs")
 def jobs_of_a_task_that_are_killed(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id)
     return Held(low, in_one(lambda: endings.end_jobs(task.id, by="t", reason="x")), free=high)
 
 
-@at("tasks_app/accounting/killing.py:kill_by_hand")
+@at("tasks_app/upkeep/killing.py:kill_by_hand")
 def jobs_that_somebody_kills(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, task_id=made.task().id)
     return Held(low, lambda: killing.kill_by_hand([high[2], low[2]], ADMINISTRATOR), free=high)
 
 
-@at("tasks_app/accounting/libraries.py:_waiting")
+@at("tasks_app/outcomes/libraries.py:_waiting")
 def jobs_that_wait_for_a_library(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, status="defined")
     for _, _, job in (high, low):
@@ -456,21 +452,21 @@ def jobs_that_are_hurried(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: boost._hurry_jobs(task.id, 900, None)), free=high)
 
 
-@at("tasks_app/commands/jobs.py:shift")
+@at("tasks_app/lifecycle/job_moves.py:shift")
 def jobs_that_are_held_back(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
-    return Held(low, in_one(lambda: jobs.shift(task.id, "activated", "throttled", "t")), free=high)
+    return Held(low, in_one(lambda: job_moves.shift(task.id, "activated", "throttled", "t")), free=high)
 
 
-@at("tasks_app/commands/jobs.py:_set")
+@at("tasks_app/lifecycle/job_moves.py:_set")
 def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
-    return Held(low, in_one(lambda: jobs.set_priority([task.id], 5)), free=high)
+    return Held(low, in_one(lambda: job_moves.set_priority([task.id], 5)), free=high)
 
 
-@at("tasks_app/accounting/left_jobs.py:fail_jobs_of")
+@at("tasks_app/outcomes/left_jobs.py:fail_jobs_of")
 def jobs_whose_pilot_has_ended(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, attempt=1, status="running", site="LAB", worker_id="7")
     work = lambda: left_jobs.fail_jobs_of({("7", "LAB"): "Its pilot is gone"})  # noqa: E731
@@ -478,39 +474,39 @@ def jobs_whose_pilot_has_ended(made: SimpleNamespace) -> Held:
     return Held(low, work, free=high, then=reported, answer=1)
 
 
-@at("tasks_app/pilots/bulk.py:_BEGIN")
+@at("tasks_app/dispatch/bulk_reports.py:_BEGIN")
 def jobs_of_which_pilots_report(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, attempt=1)
     reports = [Report(row[2], "running", Proof(attempt=1)) for row in (high, low)]
     return Held(low, lambda: update_jobs(reports), free=high, held=FOR_NO_KEY_UPDATE)
 
 
-@at("tasks_app/accounting/failures.py:_fingerprints")
+@at("tasks_app/failures/booking.py:_fingerprints")
 def errors_that_are_seen_again(made: SimpleNamespace) -> Held:
     high, low = fingerprints("b", "a")
     now = timezone.now()
-    seen = {failures.Fingerprint("pilot", "1", text, "unknown"): (text, now, now) for text in ("b", "a")}
+    seen = {booking.Fingerprint("pilot", "1", text, "unknown"): (text, now, now) for text in ("b", "a")}
     table = "error_fingerprints"
-    return Held((table, "id", low), whole(failures._fingerprints, seen), free=(table, "id", high))
+    return Held((table, "id", low), whole(booking._fingerprints, seen), free=(table, "id", high))
 
 
 # --- datasets and files
 
 
-@at("tasks_app/accounting/outcomes.py:_count")
+@at("tasks_app/outcomes/outcomes.py:_count")
 def datasets_that_are_counted_on(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
     counts = [(row[2], 1, 0, 0, 0) for row in (high, low)]
     return Held(low, whole(outcomes._count, counts), free=high)
 
 
-@at("tasks_app/readers.py:_LOOK")
+@at("tasks_app/inputs/readers.py:_LOOK")
 def datasets_that_read_what_was_made(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task(), state="mutable", state_check_time=timezone.now())
     return Held(low, in_one(lambda: readers.wake_readers({"lab.a", "lab.b"})), free=high)
 
 
-@at("tasks_app/readers.py:_ASK")
+@at("tasks_app/inputs/readers.py:_ASK")
 def places_of_datasets_that_have_changed(made: SimpleNamespace) -> Held:
     task, now = made.task(status="assigning"), timezone.now()
     for name in ("lab.a", "lab.b"):
@@ -520,7 +516,7 @@ def places_of_datasets_that_have_changed(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: readers.ask_again({"lab.a", "lab.b"})), free=high)
 
 
-@at("tasks_app/nucleus_waits.py:_WAKE")
+@at("tasks_app/lifecycle/nucleus_waits.py:_WAKE")
 def tasks_that_wait_for_a_nucleus(made: SimpleNamespace) -> Held:
     low, high = two_tasks(made, status="assigning", next_check=timezone.now() + timedelta(minutes=20))
     for row in (low, high):
@@ -528,25 +524,25 @@ def tasks_that_wait_for_a_nucleus(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: nucleus_waits.wake_readers(["lab.a"])), free=high)
 
 
-@at("tasks_app/accounting/recovery.py:_count")
+@at("tasks_app/outcomes/recovery.py:_count")
 def datasets_that_lost_files(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
     return Held(low, whole(recovery._count, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
 
 
-@at("tasks_app/accounting/scouting.py:_set_released")
+@at("tasks_app/scouts/scouting.py:_set_released")
 def datasets_of_scouts(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
     return Held(low, whole(scouting._set_released, {high[2]: 1, low[2]: 1}), free=high)
 
 
-@at("tasks_app/generating/store.py:_count")
+@at("tasks_app/generation/store.py:_count")
 def datasets_of_new_jobs(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
     return Held(low, whole(store._count, [store.Count(row[2], used=1) for row in (high, low)], []), free=high)
 
 
-@at("tasks_app/commands/files.py:_count")
+@at("tasks_app/lifecycle/file_moves.py:_count")
 def datasets_that_are_tried_again(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_datasets(made, task)
@@ -554,18 +550,18 @@ def datasets_that_are_tried_again(made: SimpleNamespace) -> Held:
 
     def work() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
-            files._count(cursor, values, {low[2]: 1, high[2]: 1}, {}, {})
+            file_moves._count(cursor, values, {low[2]: 1, high[2]: 1}, {}, {})
 
     return Held(low, work, free=high)
 
 
-@at("tasks_app/commands/files.py:give_attempts")
+@at("tasks_app/lifecycle/file_moves.py:give_attempts")
 def datasets_whose_files_get_attempts(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_datasets(made, task)
     for _, _, dataset in (high, low):
         tried(task.id, dataset, attempt=3)
-    return Held(low, in_one(lambda: files.give_attempts(task.id, 3)), free=high)
+    return Held(low, in_one(lambda: file_moves.give_attempts(task.id, 3)), free=high)
 
 
 def tried(task_id: int, dataset_id: int, **columns: Any) -> File:
@@ -589,7 +585,7 @@ def inputs_that_grow(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: again._grow_inputs(task, parent.id)), free=high)
 
 
-@at("tasks_app/storing/storing.py:mark_transient")
+@at("tasks_app/submission/storing.py:mark_transient")
 def outputs_that_need_not_be_kept(made: SimpleNamespace) -> Held:
     parent = made.task()
     low, high = two_datasets(made, parent, type="output")
@@ -606,7 +602,7 @@ def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
     return Held((table, "name", "lab.a"), create, free=(table, "name", "lab.b"))
 
 
-@at("tasks_app/contents/changes.py:lose_where")
+@at("tasks_app/inputs/changes.py:lose_where")
 def files_that_are_lost(made: SimpleNamespace) -> Held:
     task = made.task()
     dataset = made.dataset(task, **COUNTED)

@@ -11,23 +11,24 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from brokerage_app import analysis_weights as weights
-from brokerage_app import codes, userthrottle
-from brokerage_app.analysis_weights import Factors
 from brokerage_app.brokers import production_job
-from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
 from brokerage_app.brokers.analysis_rules import RULES, asks_software, names_software
-from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
-from brokerage_app.brokers.candidates import elsewhere_first
-from brokerage_app.disk import work_dir_for_job_mb
+from brokerage_app.cases import analysis_weights as weights
+from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
+from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
+from brokerage_app.cases.analysis_weights import Factors
+from brokerage_app.cases.candidates import elsewhere_first
 from brokerage_app.filters import analysis, software
+from brokerage_app.filters.asking import sift
 from brokerage_app.filters.capacity import MIN_QUEUE
-from brokerage_app.locality import input_in_words
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import sift
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.software import resolved_platform
-from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.formulas.disk import work_dir_for_job_mb
+from brokerage_app.formulas.locality import input_in_words
+from brokerage_app.formulas.software import resolved_platform
+from brokerage_app.policy import userthrottle
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 
 UNIFIED_SWITCH: Final = "grandly_unified"
 KINDS: Final = frozenset({"analysis", "unified"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
+from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.filters import analysis, policy, resources, slots, software, state
+from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
-from brokerage_app.rules import Rule
 
 
 def _by_data(case: AnalysisCase) -> bool:

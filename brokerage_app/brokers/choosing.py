@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from brokerage_app import codes, deciding
-from brokerage_app.brokers import analysis_job, generic, production_job, production_task
-from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
-from brokerage_app.brokers.production_case import COMPONENT
+from brokerage_app.brokers import analysis_job, deciding, generic, production_job, production_task
+from brokerage_app.brokers.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
 from brokerage_app.brokers.production_job import ProductionSettings
-from brokerage_app.configuration import Configuration
+from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
+from brokerage_app.cases.gathering import Gathering, RemainingWork
+from brokerage_app.cases.production_case import COMPONENT
 from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd, room_of
-from brokerage_app.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
-from brokerage_app.gathering import Gathering, RemainingWork
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import Grid
-from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 
 __all__ = ["ANALYSIS", "BROKERS", "GENERIC", "NAMES", "PRODUCTION", "Line", "broker_of", "decide", "takers"]
 

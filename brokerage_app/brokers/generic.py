@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from brokerage_app import codes, software
-from brokerage_app.brokers.candidates import cloud_of, elsewhere_first, other_cloud, others_first
-from brokerage_app.brokers.candidates import in_order as names_in_order
-from brokerage_app.case import PlaceCase, grid_of
+from brokerage_app.cases.candidates import cloud_of, elsewhere_first, other_cloud, others_first
+from brokerage_app.cases.candidates import in_order as names_in_order
+from brokerage_app.cases.case import PlaceCase, grid_of
 from brokerage_app.filters import capacity, data, policy, resources, state
+from brokerage_app.filters.asking import Rule, Weigh, sift
 from brokerage_app.filters.software import has_software
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Rule, Weigh, sift
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.formulas import software
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 
 ANALYSIS: Final = frozenset({"user", "panda"})
 """Labels of jobs that use the storage which a queue has for analysis."""

@@ -7,17 +7,17 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from brokerage_app import codes
-from brokerage_app.brokers.candidates import candidates, elsewhere_first
-from brokerage_app.brokers.production_case import NOBODY, ProductionCase, ProductionSettings
-from brokerage_app.disk import work_dir_for_job_mb
+from brokerage_app.cases.candidates import candidates, elsewhere_first
+from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
 from brokerage_app.filters import capacity, data, events, network, policy, resources, slots, software, state
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Rule, Sifted, sift
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.software import resolved_platform
-from brokerage_app.verdict import Choice, Skip, Verdict
-from brokerage_app.zeroshare import EXEMPT_WORK_QUEUES
+from brokerage_app.filters.asking import Rule, Sifted, sift
+from brokerage_app.formulas.disk import work_dir_for_job_mb
+from brokerage_app.formulas.software import resolved_platform
+from brokerage_app.formulas.zeroshare import EXEMPT_WORK_QUEUES
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 
 __all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 

@@ -12,15 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from brokerage_app import codes
 from brokerage_app.brokers import production_job
-from brokerage_app.configuration import Configuration
-from brokerage_app.deciding import allowed, far, names_queues, of_queues, told
-from brokerage_app.filters import nucleus as rules
-from brokerage_app.funnel import NUCLEI, order_of
-from brokerage_app.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
-from brokerage_app.needs import InputData, TaskNeeds
-from brokerage_app.nucleus_case import (
+from brokerage_app.brokers.deciding import allowed, far, names_queues, of_queues, told
+from brokerage_app.brokers.funnel import NUCLEI, order_of
+from brokerage_app.cases.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
+from brokerage_app.cases.nucleus_case import (
     GB_A_TB,
     RW_OFFSET,
     NucleusCase,
@@ -32,10 +28,14 @@ from brokerage_app.nucleus_case import (
     site_as_nucleus,
     storage_for,
 )
-from brokerage_app.rules import Rule, sift
-from brokerage_app.snapshot import Grid, Nucleus, Sharing, SiteView
-from brokerage_app.verdict import Blocked, Choice, Skip, Verdict, counted
-from jedisite.words import plural
+from brokerage_app.filters import nucleus as rules
+from brokerage_app.filters.asking import Rule, sift
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import InputData, TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, Nucleus, Sharing, SiteView
+from brokerage_app.vocabulary.verdict import Blocked, Choice, Skip, Verdict, counted
+from jedisite.vocabulary.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
 """The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""

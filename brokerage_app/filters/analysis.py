@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from brokerage_app import codes
-from brokerage_app.brokers.analysis_case import AnalysisCase
+from brokerage_app.cases.analysis_case import AnalysisCase
 from brokerage_app.filters import state
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.refusing import refusal
-from brokerage_app.needs import names_queue
-from brokerage_app.snapshot import SiteView
-from brokerage_app.software import accepts_on_gpu_queue
-from brokerage_app.verdict import Skip
+from brokerage_app.formulas.software import accepts_on_gpu_queue
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import names_queue
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 
 def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:

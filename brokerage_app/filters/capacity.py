@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from brokerage_app import codes
-from brokerage_app.case import Case, GridCase
-from brokerage_app.rules import Filter
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Choice, Skip
+from brokerage_app.cases.case import Case, GridCase
+from brokerage_app.filters.asking import Filter
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip
 
 if TYPE_CHECKING:
     from brokerage_app.brokers.generic import GenericCase
-    from brokerage_app.brokers.production_case import ProductionCase
+    from brokerage_app.cases.production_case import ProductionCase
 
 MIN_QUEUE: Final = 20
 QUEUED_TO_RUNNING: Final = 2

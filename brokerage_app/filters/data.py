@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from brokerage_app import codes
-from brokerage_app.case import Case, GridCase, PlaceCase
-from brokerage_app.near import is_whole
-from brokerage_app.needs import InputData
-from brokerage_app.snapshot import Endpoint, Grid, SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.cases.case import Case, GridCase, PlaceCase
+from brokerage_app.formulas.near import is_whole
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import InputData
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 if TYPE_CHECKING:
     from brokerage_app.brokers.generic import GenericCase
-    from brokerage_app.brokers.production_case import ProductionCase
+    from brokerage_app.cases.production_case import ProductionCase
 
 MB_IN_GB: Final = 1024
 LEAST_SPACE_GB: Final = 200

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokerage_app import codes
-from brokerage_app.brokers.production_case import ProductionCase
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
-from brokerage_app.weights import URGENT_AT_NUCLEUS as URGENT
+from brokerage_app.cases.production_case import ProductionCase
+from brokerage_app.cases.weights import URGENT_AT_NUCLEUS as URGENT
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 STANDARD: Final = ("", "std")
 LEAST_EVENTS: Final = "minEventsForJumbo"

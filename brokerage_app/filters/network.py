@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerage_app import codes
-from brokerage_app.brokers.production_case import ProductionCase
-from brokerage_app.needs import EXPRESS_PRIORITY
-from brokerage_app.network import express_floor
-from brokerage_app.snapshot import BLOCKED, SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.cases.production_case import ProductionCase
+from brokerage_app.formulas.network import express_floor
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import EXPRESS_PRIORITY
+from brokerage_app.vocabulary.snapshot import BLOCKED, SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 
 def nucleus_writable(case: ProductionCase, site: SiteView) -> Skip | None:

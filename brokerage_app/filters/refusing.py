@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from brokerage_app.refused import Refused
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 
 def refusal(site: SiteView, refused: Refused | None) -> Skip | None:

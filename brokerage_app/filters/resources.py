@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokerage_app import codes
-from brokerage_app.case import Case, GridCase
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.cases.case import Case, GridCase
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 SEVERAL: Final = 2
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from brokerage_app import codes, disk, memory, walltime
-from brokerage_app.case import GridCase
+from brokerage_app.cases.case import GridCase
 from brokerage_app.filters.refusing import refusal
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
-from brokerage_app.walltime import DAY_S
+from brokerage_app.formulas import disk, memory, walltime
+from brokerage_app.formulas.walltime import DAY_S
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 
 def enough_memory(case: GridCase, site: SiteView) -> Skip | None:

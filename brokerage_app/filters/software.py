@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from brokerage_app import connectivity, software
-from brokerage_app.case import GridCase, PlaceCase
+from brokerage_app.cases.case import GridCase, PlaceCase
 from brokerage_app.filters.refusing import refusal
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.formulas import connectivity, software
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 
 def has_software(case: PlaceCase, site: SiteView) -> Skip | None:

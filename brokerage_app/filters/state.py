@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from brokerage_app import codes
-from brokerage_app.case import Case, GridCase
-from brokerage_app.snapshot import BROKEROFF, ONLINE, PAUSED, STANDBY, TEST, SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.cases.case import Case, GridCase
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.snapshot import BROKEROFF, ONLINE, PAUSED, STANDBY, TEST, SiteView
+from brokerage_app.vocabulary.verdict import Skip
 
 HOUR_S: Final = 3600
 INACTIVE_AFTER_S: Final = 2 * HOUR_S

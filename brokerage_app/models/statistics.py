@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from jedisite.words import plural
+from jedisite.vocabulary.words import plural
 
 
 class JobCount(models.Model):

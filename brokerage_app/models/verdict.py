@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-from jedisite.words import plural
+from jedisite.vocabulary.words import plural
 
 
 class GridSnapshot(models.Model):
-    """The grid as a pass of an agent saw it, packed (`brokerage_app.stored`). One a minute at most is kept."""
+    """The grid as a pass of an agent saw it, packed (`brokerage_app.vocabulary.stored`). One a minute at most is kept."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=Now())

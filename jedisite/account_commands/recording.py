@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models.signals import post_save
 
 from jedisite import audit
-from jedisite.first_account import BY
+from jedisite.identity.first_account import BY
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass, renew_lease
-from tasks_app import storage
-from tasks_app.accounting import last_words
-from tasks_app.accounting.outcomes import book_reports, forget_troubles
-from tasks_app.accounting.task_changes import carry_out
+from jedisite.agents.passes import Pass, renew_lease
+from tasks_app.ddm import small_files
+from tasks_app.outcomes import last_words
+from tasks_app.outcomes.outcomes import book_reports, forget_troubles
+from tasks_app.retries.task_changes import carry_out
 
 BATCH = 1000
 BATCHES = 20
@@ -19,7 +19,7 @@ def run(now: datetime | None = None) -> Pass:
     forget_troubles()
     items = carry_out()
     for _ in range(BATCHES):
-        last_words.tell(storage.last_words)
+        last_words.tell(small_files.last_words)
         booked = book_reports(BATCH, now)
         renew_lease()
         items += booked

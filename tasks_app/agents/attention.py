@@ -9,17 +9,17 @@ from typing import Final
 
 import structlog
 
-from jedisite import troubles
-from jedisite.agents import Pass
-from jedisite.logs import sentence_of
-from jedisite.sql import the_time
-from jedisite.words import plural
-from tasks_app import timeouts
-from tasks_app.accounting.failing_nodes import find_black_holes
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from jedisite.processes.logs import sentence_of
+from jedisite.vocabulary.words import plural
 from tasks_app.attention import keeping, reading
-from tasks_app.attention.rules import machinery, sites, tasks
-from tasks_app.attention.rules.facts import AgentFact, GridFact
-from tasks_app.attention.rules.found import Found
+from tasks_app.attention.rules import machinery_rules, site_rules, task_rules
+from tasks_app.attention.rules.attention_facts import AgentFact, GridFact
+from tasks_app.attention.rules.findings import Found
+from tasks_app.configured import timeouts
+from tasks_app.failures.failing_nodes import find_black_holes
 
 log = structlog.get_logger(__name__)
 TROUBLES_KEPT: Final = timedelta(days=1)
@@ -44,24 +44,24 @@ Rule = Callable[[Look], Iterable[Found]]
 NODES_SEEN: Final = timedelta(hours=3)
 """How far back failures on worker nodes count."""
 QUICK: Final[dict[str, Rule]] = {
-    "late_agent": lambda look: machinery.late_agents(look.agents),
-    "paused_agent": lambda look: machinery.paused_agents(look.agents),
-    "trouble": lambda look: machinery.troubles(reading.troubles(look.now)),
-    "backlog": lambda look: machinery.full_queues(reading.backlogs(look.now)),
-    "all_closed": lambda look: sites.all_closed(reading.queues_by_status(), look.grid),
-    "nothing_runs": lambda look: sites.nothing_runs(look.grid, look.now),
-    "no_calls": lambda look: sites.no_calls(look.grid, look.now),
-    "failures": lambda look: sites.failure_spikes(reading.failure_rates(look.now)),
-    "no_pilots": lambda look: sites.no_pilots(reading.sites_with_work(), look.now),
-    "offline": lambda look: sites.closed(reading.closed_queues(look.now), look.now),
-    "full_storage": lambda look: sites.full_storage(reading.full_stores()),
-    "asks": lambda look: tasks.asks_a_person(reading.asking_tasks(), look.now),
+    "late_agent": lambda look: machinery_rules.late_agents(look.agents),
+    "paused_agent": lambda look: machinery_rules.paused_agents(look.agents),
+    "trouble": lambda look: machinery_rules.troubles(reading.troubles(look.now)),
+    "backlog": lambda look: machinery_rules.full_queues(reading.backlogs(look.now)),
+    "all_closed": lambda look: site_rules.all_closed(reading.queues_by_status(), look.grid),
+    "nothing_runs": lambda look: site_rules.nothing_runs(look.grid, look.now),
+    "no_calls": lambda look: site_rules.no_calls(look.grid, look.now),
+    "failures": lambda look: site_rules.failure_spikes(reading.failure_rates(look.now)),
+    "no_pilots": lambda look: site_rules.no_pilots(reading.sites_with_work(), look.now),
+    "offline": lambda look: site_rules.closed(reading.closed_queues(look.now), look.now),
+    "full_storage": lambda look: site_rules.full_storage(reading.full_stores()),
+    "asks": lambda look: task_rules.asks_a_person(reading.asking_tasks(), look.now),
 }
 SLOW: Final[dict[str, Rule]] = {
-    "stuck_task": lambda look: tasks.stuck(reading.stuck_tasks(look.now), look.now),
-    "data": lambda look: tasks.data_stalls(reading.tasks_waiting_for_data(), look.now),
-    "black_hole": lambda look: sites.black_holes(find_black_holes(look.now - NODES_SEEN, look.now)),
-    "share": lambda look: sites.starved_shares(reading.shares_of_a_day(look.now)),
+    "stuck_task": lambda look: task_rules.stuck(reading.stuck_tasks(look.now), look.now),
+    "data": lambda look: task_rules.data_stalls(reading.tasks_waiting_for_data(), look.now),
+    "black_hole": lambda look: site_rules.black_holes(find_black_holes(look.now - NODES_SEEN, look.now)),
+    "share": lambda look: site_rules.starved_shares(reading.shares_of_a_day(look.now)),
 }
 """By the kind of what they find."""
 

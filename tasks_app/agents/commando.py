@@ -11,19 +11,19 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app.configured import configuration
-from jedisite.agents import Pass, owner
-from jedisite.logs import sentence_of
-from jedisite.turns import TurnTooLongError, turn
-from jedisite.words import plural
-from tasks_app import claims, moves
-from tasks_app.commands import actions, again, files
+from brokerage_app.grid.configured import configuration
+from jedisite.agents.passes import Pass, owner
+from jedisite.agents.turns import TurnTooLongError, turn
+from jedisite.processes.logs import sentence_of
+from jedisite.vocabulary.words import plural
+from tasks_app.commands import actions, again
 from tasks_app.commands.actions import Order
-from tasks_app.commands.limits import RetryLimits
-from tasks_app.commands.parameters import HARD
+from tasks_app.domain.retry_limits import RetryLimits
+from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
+from tasks_app.lifecycle import claims, file_moves, task_moves
 from tasks_app.models import Command, Task
 from tasks_app.models.command import FOLLOWS
-from tasks_app.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
+from tasks_app.params.command_parameters import HARD
 
 log = structlog.get_logger(__name__)
 ME = "commando"
@@ -74,11 +74,11 @@ def _obey_one() -> bool:
         with transaction.atomic():  # a refused command leaves nothing behind
             order = _order_of(command, task)
             if not order.parameters.get(FOLLOWS):
-                moves.check_command(task, command.name)
+                task_moves.check_command(task, command.name)
             with turn(ME, task.id):
                 command.answer = ACTIONS[TaskCommand(command.name)](task, order)
             command.status = "done"
-    except moves.CommandRefusedError as exc:
+    except task_moves.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
     except (Exception, TurnTooLongError) as exc:
         log.exception("commando.failed", command=command.id, task=task.id)
@@ -133,9 +133,9 @@ def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
     try:
         with transaction.atomic():
             ACTIONS[name](task, _last_order(task, name))
-    except moves.CommandRefusedError as exc:
+    except task_moves.CommandRefusedError as exc:
         back = task.old_status or TaskStatus.READY
-        moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))
+        task_moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))
         return True
     # Not again before the same time has passed.
     Task.objects.filter(pk=task_id, status=status).update(modification_time=now)
@@ -166,14 +166,14 @@ def _complete(status: str, condition: str, work: Callable[[int, int], None]) -> 
 
 
 def _abort(task_id: int, fence: int) -> None:
-    moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left", fence=fence, old_status=None)
+    task_moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left", fence=fence, old_status=None)
 
 
 @transaction.atomic
 def _pass(task_id: int, fence: int) -> None:
-    given_up = files.give_up(task_id)
+    given_up = file_moves.give_up(task_id)
     reason = f"no job is left; {plural(given_up, 'file was', 'files were')} not processed"
-    moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=reason, fence=fence)
+    task_moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=reason, fence=fence)
 
 
 @transaction.atomic

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jedisite.agents import Pass
-from tasks_app.accounting.failures import book_ends
+from jedisite.agents.passes import Pass
+from tasks_app.failures.booking import book_ends
 
 LIMIT = 5000
 

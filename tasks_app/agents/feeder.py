@@ -11,14 +11,16 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from jedisite.agents import Pass, kick, owner
-from jedisite.words import plural
-from tasks_app import claims, locality, makers, moves, timeouts
-from tasks_app.accounting import scouting
+from jedisite.agents.passes import Pass, kick, owner
+from jedisite.vocabulary.words import plural
 from tasks_app.agents import periodic
-from tasks_app.contents import changes, wishes
-from tasks_app.contents.bunches import bunch_in_words
-from tasks_app.contents.feed import (
+from tasks_app.configured import timeouts
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.generation.nuclei import waits_for_nucleus
+from tasks_app.inputs import changes, input_wishes, locality, makers
+from tasks_app.inputs.feed import (
     PORTION,
     CannotFeedError,
     NothingToDoError,
@@ -26,16 +28,15 @@ from tasks_app.contents.feed import (
     feed_dataset,
     needs_feeding,
 )
-from tasks_app.contents.selection import why_none
-from tasks_app.contents.wishes import Feeding
-from tasks_app.ddm import data_management
-from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.inputs.input_wishes import Feeding
+from tasks_app.inputs.rules.bunches import bunch_in_words
+from tasks_app.inputs.rules.selection import why_none
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES, TO_BE_FED
-from tasks_app.nuclei import waits_for_nucleus
 from tasks_app.params import clientwords
-from tasks_app.refining.attributes import Attributes
-from tasks_app.states import DatasetStatus, TaskStatus
+from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.scouts import scouting
 
 ME = "feeder"
 LIMIT = 20
@@ -91,7 +92,7 @@ def _feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool
     """
     # Before anything is read: what changes meanwhile makes the time old again, and the next look comes at once.
     Dataset.objects.filter(task_id=task_id).to_be_looked_at().update(state_check_time=now)
-    task = wishes.read(Task.objects.get(pk=task_id), fence)
+    task = input_wishes.read(Task.objects.get(pk=task_id), fence)
     before = _totals(task_id)
     try:
         for dataset in _inputs_of(task_id):
@@ -156,7 +157,7 @@ def _conclude(task: Feeding) -> bool:
     if any(d.files_to_be_used > d.files_used for d in masters) or (known and not growing):
         reason = f"{plural(known, 'input file is', 'input files are')} known"
         to = TaskStatus.ASSIGNING if waits_for_nucleus(Task.objects.get(pk=task.id)) else TaskStatus.READY
-        moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
+        task_moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
     if growing:
         claims.release_task(task.id, task.fence, note=_what_is_awaited(task, growing))
@@ -181,7 +182,7 @@ def _nothing_of(task: Feeding, masters: list[Dataset]) -> str:
 
 def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
     """Why a task takes none of the files that are there: a pattern that fits none of them, else all that may be the cause."""
-    item = wishes.item_of(task, dataset)
+    item = input_wishes.item_of(task, dataset)
     pages = data_management().list_files(dataset.name, LOOKED_AT) if there <= LOOKED_AT else ()
     lfns = [file.lfn for page in pages for file in page]
     given = Attributes.parse(dataset.attributes)
@@ -207,7 +208,7 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
 def _begin_schedule(task: Feeding, now: datetime) -> bool:
     """The task is ready, though it has no input yet: that is made at the times of its schedule."""
     periodic.begin(task.id, task.raw, now)
-    moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is made on a schedule", fence=task.fence)
+    task_moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is made on a schedule", fence=task.fence)
     kick("periodic")
     return True
 
@@ -235,7 +236,7 @@ def _wait(task: Feeding, exc: NotThereYetError) -> bool:
         claims.release_task(task.id, task.fence, note=str(exc))
         return False
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-    moves.set_aside(
+    task_moves.set_aside(
         task.id, task.fence, by=ME, reason=str(exc), wait=wait, frozen=exc.frozen, parent_ran=task.parent_runs
     )
     return True
@@ -245,7 +246,7 @@ def _nothing_to_do(task: Feeding, sentence: str) -> bool:
     if task.status != TaskStatus.DEFINED:
         claims.release_task(task.id, task.fence, note=sentence)
         return False
-    moves.move_task(task.id, TaskStatus.FINISHING, by=ME, reason=sentence, fence=task.fence, error_dialog=sentence)
+    task_moves.move_task(task.id, TaskStatus.FINISHING, by=ME, reason=sentence, fence=task.fence, error_dialog=sentence)
     return True
 
 
@@ -253,5 +254,5 @@ def _give_up(task: Feeding, sentence: str) -> bool:
     if task.status != TaskStatus.DEFINED:
         claims.release_task(task.id, task.fence, note=sentence)
         return False
-    moves.break_task(task.id, task.fence, by=ME, reason=sentence)
+    task_moves.break_task(task.id, task.fence, by=ME, reason=sentence)
     return True

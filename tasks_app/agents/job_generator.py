@@ -7,26 +7,28 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from brokerage_app import configured, records
-from brokerage_app.configured import configuration
-from brokerage_app.stored import as_json
-from brokerage_app.verdict import Verdict
+from brokerage_app.grid import configured
+from brokerage_app.grid.configured import configuration
+from brokerage_app.verdicts import records
+from brokerage_app.vocabulary.stored import as_json
+from brokerage_app.vocabulary.verdict import Verdict
 from jedisite import refusals
-from jedisite.agents import Pass, owner
-from jedisite.sql import the_time
-from jedisite.words import plural
-from tasks_app import claims, moves, site_waits, statistics
-from tasks_app.generating import prepro
-from tasks_app.generating.buildstep import BadBuildError
-from tasks_app.generating.crowd import UserJobs
-from tasks_app.generating.groups import Throttle
-from tasks_app.generating.places import Places
-from tasks_app.generating.throttle import look
-from tasks_app.generating.work import Turn, generate
-from tasks_app.generating.world import World
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.counts import statistics
+from tasks_app.domain.states import TASK_GENERATING, TaskStatus
+from tasks_app.generation import prepro
+from tasks_app.generation.grid_view import World
+from tasks_app.generation.groups import Throttle
+from tasks_app.generation.queue_places import Places
+from tasks_app.generation.throttle import look
+from tasks_app.generation.user_jobs import UserJobs
+from tasks_app.generation.work import Turn, generate
+from tasks_app.lifecycle import claims, site_waits, task_moves
 from tasks_app.models import Task
+from tasks_app.params.buildstep import BadBuildError
 from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
-from tasks_app.states import TASK_GENERATING, TaskStatus
 
 ME = "job_generator"
 TASKS = 20
@@ -107,10 +109,10 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
         turn = generate(task, fence, around.world, now, max_jobs=most, crowd=around.crowd)
         around.throttle.made(task, turn.jobs)
     except BadBuildError as exc:
-        moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
+        task_moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
         return None
     except (UnresolvedPlaceholder, BadTemplate) as exc:
-        moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
+        task_moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
     _keep(task, turn, around, now)
     _conclude(task, fence, turn, around.read_at)
@@ -136,7 +138,7 @@ def _conclude(task: Task, fence: int, turn: Turn, read_at: datetime) -> None:
     if turn.jobs:
         now_at, what = (TaskStatus.SCOUTING, "scout job") if turn.scouting else (TaskStatus.RUNNING, "job")
         if task.status != now_at:
-            moves.move_task(
+            task_moves.move_task(
                 task.id,
                 now_at,
                 by=ME,

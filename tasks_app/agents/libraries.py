@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from jedisite import troubles
-from jedisite.agents import Pass
-from jedisite.words import plural
-from tasks_app.accounting.libraries import ended_libraries, settle
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
+from tasks_app.outcomes.libraries import ended_libraries, settle
 
 ME = "libraries"
 LIMIT = 50

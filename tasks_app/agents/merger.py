@@ -9,15 +9,16 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app.configured import configuration
-from brokerage_app.snapshot import Grid
-from jedisite import troubles
-from jedisite.agents import Pass
-from jedisite.words import plural
-from tasks_app import moves, statistics
-from tasks_app.generating.buildstep import BadBuildError
-from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
+from brokerage_app.grid.configured import configuration
+from brokerage_app.vocabulary.snapshot import Grid
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
+from tasks_app.counts import statistics
+from tasks_app.generation.mergejobs import Made, load_heaps, make_merge_jobs
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
+from tasks_app.params.buildstep import BadBuildError
 from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.limits import SiteNumbers, TaskNumbers, limits_for
@@ -71,8 +72,8 @@ def _merge(task_id: int, grid: Grid, now: datetime) -> int:
 
 def _break(task_id: int, reason: str) -> None:
     try:
-        moves.move_task(task_id, "tobroken", by=ME, reason=reason, error_dialog=reason)
-    except moves.IllegalMoveError:
+        task_moves.move_task(task_id, "tobroken", by=ME, reason=reason, error_dialog=reason)
+    except task_moves.IllegalMoveError:
         log.warning("merger.cannot_break", task=task_id, reason=reason)
 
 

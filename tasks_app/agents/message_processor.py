@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from jedisite.agents import Pass, renew_lease
-from jedisite.words import plural
+from jedisite.agents.passes import Pass, renew_lease
+from jedisite.vocabulary.words import plural
 from tasks_app.messaging.inbox import process_next
 from tasks_app.models import InMessage
 

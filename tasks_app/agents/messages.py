@@ -8,9 +8,9 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from jedisite.agents import Pass
-from jedisite.words import plural
-from tasks_app.messaging.bus import BusError, Message, message_bus
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
+from tasks_app.lifecycle.bus import BusError, Message, message_bus
 from tasks_app.models import OutMessage
 
 LIMIT = 5000

@@ -9,9 +9,9 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from jedisite.agents import Pass, renew_lease
-from jedisite.logs import sentence_of
-from jedisite.words import plural
+from jedisite.agents.passes import Pass, renew_lease
+from jedisite.processes.logs import sentence_of
+from jedisite.vocabulary.words import plural
 from tasks_app.messaging.mail import NoMailError, address_for, compose
 from tasks_app.models import Notification
 

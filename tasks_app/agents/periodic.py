@@ -14,17 +14,17 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jedisite.agents import Pass, kick, owner
-from jedisite.words import plural
-from tasks_app import claims
-from tasks_app.contents.slices import records_already
-from tasks_app.contents.wishes import Feeding, read
+from jedisite.agents.passes import Pass, kick, owner
+from jedisite.vocabulary.words import plural
 from tasks_app.ddm.base import FileInfo
-from tasks_app.feeding import FeedTarget, Record, feed
+from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TaskStatus
+from tasks_app.inputs.file_rows import FeedTarget, Record, feed
+from tasks_app.inputs.input_wishes import Feeding, read
+from tasks_app.inputs.slices import records_already
+from tasks_app.lifecycle import claims
 from tasks_app.models import Dataset, PeriodicTask, Task
 from tasks_app.params.schedule import schedule_of
 from tasks_app.splitting.slicing import PSEUDO_LFN
-from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
 ME = "periodic"
 LIMIT = 100

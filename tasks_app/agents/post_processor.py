@@ -10,20 +10,21 @@ from django.db import connection, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from jedisite.agents import Pass, owner
-from tasks_app import claims, codes, moves
-from tasks_app.accounting import scouting
-from tasks_app.accounting.books import books_of
-from tasks_app.accounting.children import settle_children
-from tasks_app.accounting.dataset_endings import end_datasets, must_pause
-from tasks_app.accounting.endings import end_jobs, open_jobs
-from tasks_app.accounting.errors import errors_of
-from tasks_app.accounting.final import error_summary, final_verdict
-from tasks_app.accounting.output_check import Findings
-from tasks_app.generating import prepro
+from jedisite.agents.passes import Pass, owner
+from tasks_app.domain import codes
+from tasks_app.domain.final import error_summary, final_verdict
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.failures.error_queries import errors_of
+from tasks_app.generation import prepro
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import DatasetStatus, TaskStatus
+from tasks_app.outcomes.books import books_of
+from tasks_app.outcomes.children import settle_children
+from tasks_app.outcomes.dataset_endings import end_datasets, must_pause
+from tasks_app.outcomes.endings import end_jobs, open_jobs
+from tasks_app.outcomes.output_check import Findings
+from tasks_app.scouts import scouting
 
 ME = "post_processor"
 JOBS_END_WAIT = timedelta(seconds=5)
@@ -81,11 +82,11 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
 
 def _go_on_scouting(task_id: int, fence: int) -> None:
     """A command made the task ready while scouts were out; they have ended since."""
-    moves.move_task(task_id, TaskStatus.SCOUTING, by=ME, reason="the scouts have ended", fence=fence)
+    task_moves.move_task(task_id, TaskStatus.SCOUTING, by=ME, reason="the scouts have ended", fence=fence)
 
 
 def _prepare(task_id: int, fence: int) -> None:
-    moves.move_task(
+    task_moves.move_task(
         task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good", fence=fence
     )
 
@@ -93,7 +94,7 @@ def _prepare(task_id: int, fence: int) -> None:
 @transaction.atomic
 def _await_more(task_id: int, fence: int) -> None:
     reason = "all files that have come so far are processed; the input may still grow"
-    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
+    task_moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
     growing = Dataset.objects.filter(task_id=task_id, type="input", state="mutable", status=DatasetStatus.READY)
     growing.update(status=DatasetStatus.TOUPDATE)
 
@@ -128,7 +129,7 @@ def finish(task_id: int, fence: int) -> None:
     if must_pause(task, ended.status, found):
         _pause(task, ended, found)
         return
-    moves.move_task(
+    task_moves.move_task(
         task_id,
         ended.status,
         by=ME,
@@ -143,7 +144,7 @@ def finish(task_id: int, fence: int) -> None:
 
 def _exhaust(task: Task, ended: _Ended) -> None:
     """The goal was missed and the task asked to wait for somebody then. Its datasets stay open."""
-    moves.move_task(
+    task_moves.move_task(
         task.id, TaskStatus.EXHAUSTED, by=ME, reason=ended.reason, error_dialog=_dialog(task, ended), old_status=None
     )
     settle_children(task.id, ended.status, by=ME)
@@ -152,7 +153,7 @@ def _exhaust(task: Task, ended: _Ended) -> None:
 def _pause(task: Task, ended: _Ended, found: Findings) -> None:
     """The outputs are not what the jobs have reported: somebody looks at them, and a resume ends the task."""
     reason = "its outputs are to be looked at: " + "; ".join(found.sentences())
-    moves.move_task(
+    task_moves.move_task(
         task.id,
         TaskStatus.PAUSED,
         by=ME,

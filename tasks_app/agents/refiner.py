@@ -11,17 +11,18 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from jedisite.agents import Pass, owner
-from tasks_app import claims, makers, moves, placing
-from tasks_app.commands import serials
+from jedisite.agents.passes import Pass, owner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
-from tasks_app.generating import prepro
+from tasks_app.domain.states import TaskStatus
+from tasks_app.generation import prepro
+from tasks_app.inputs import makers
+from tasks_app.inputs.preprocessed import results_of
+from tasks_app.lifecycle import claims, serials, task_moves
 from tasks_app.models import Dataset, PlannedOutput, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
-from tasks_app.preprocessed import results_of
 from tasks_app.refining.base import (
     CannotRefine,
     NotYet,
@@ -32,9 +33,8 @@ from tasks_app.refining.base import (
 )
 from tasks_app.refining.preprocessing import with_results
 from tasks_app.refining.values import NothingThere
-from tasks_app.rehearsing import check_offered, policy_of
-from tasks_app.states import TaskStatus
-from tasks_app.storing import rerefining, storing
+from tasks_app.submission import assignment, rerefining, storing
+from tasks_app.submission.rehearsal import check_offered, policy_of
 
 ME = "refiner"
 LIMIT = 50
@@ -45,11 +45,11 @@ def run(limit: int = LIMIT) -> Pass:
     claimed = claims.claim_tasks(owner(), statuses, limit, agent=ME)
     if not claimed:
         return Pass()
-    refine_one = partial(_refine, queues_and_shares=placing.Policy.read())
+    refine_one = partial(_refine, queues_and_shares=assignment.Policy.read())
     return Pass(claims.for_each(claimed, refine_one, by=ME), more=len(claimed) == limit)
 
 
-def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> None:
+def _refine(task_id: int, fence: int, *, queues_and_shares: assignment.Policy) -> None:
     task = Task.objects.get(pk=task_id)
     parent, found_before = _parent_of(task), results_of(task_id)
     try:
@@ -58,7 +58,9 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         namesake = _namesake_of(task, params)
         if namesake is not None:
             sentence = f"task {namesake} of {task.user} has the same name, which is to be unique"
-            moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence)
+            task_moves.move_task(
+                task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence
+            )
             return
         found = refine(
             params,
@@ -70,7 +72,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             constituents=constituents_of(params, parent, task_id, found_before),
             preprocessed=found_before,
         )
-        refined = placing.placed(_check_names(task, found), params, queues_and_shares)
+        refined = assignment.placed(_check_names(task, found), params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
         else:
@@ -79,13 +81,13 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         # As it was read before refining: a parent that had ended then changes nothing any more.
         ran = parent is not None and parent.progress == "running"
-        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=ran)
+        task_moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=ran)
     except ParamErrors as exc:
-        moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
+        task_moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except NothingThere as exc:
         _wait_or_break(task_id, fence, exc)
     except (CannotRefine, ForeignDatasetError) as exc:
-        moves.break_task(task_id, fence, by=ME, reason=str(exc))
+        task_moves.break_task(task_id, fence, by=ME, reason=str(exc))
 
 
 def _wait_or_break(task_id: int, fence: int, exc: NothingThere) -> None:
@@ -93,12 +95,12 @@ def _wait_or_break(task_id: int, fence: int, exc: NothingThere) -> None:
     said = str(exc).removesuffix(".")
     if at_work := sorted(set(makers.still_at_it(exc.names, task_id).values())):
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(
+        task_moves.set_aside(
             task_id, fence, by=ME, reason=f"{said}; it waits for task {at_work[-1]}, which makes it", wait=wait
         )
         return
     ended = "; ".join(makers.how_they_ended(exc.names).values())
-    moves.break_task(task_id, fence, by=ME, reason=f"{said}: {ended}." if ended else str(exc))
+    task_moves.break_task(task_id, fence, by=ME, reason=f"{said}: {ended}." if ended else str(exc))
 
 
 def _namesake_of(task: Task, params: Params) -> int | None:
@@ -112,7 +114,7 @@ def _namesake_of(task: Task, params: Params) -> int | None:
 def _parent_of(task: Task) -> ParentView | None:
     if not task.parent_id or task.parent_id == task.id:
         return None
-    status = moves.foreseen_states([task.parent_id]).get(task.parent_id)
+    status = task_moves.foreseen_states([task.parent_id]).get(task.parent_id)
     outputs = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
     return ParentView(task.parent_id, status, frozenset(outputs))
 
@@ -157,7 +159,7 @@ def _store(task: Task, fence: int, refined: Refined) -> None:
         )
     else:
         PlannedOutput.objects.filter(task_id=task_id).delete()
-    moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
+    task_moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
 
 
 def constituents_of(

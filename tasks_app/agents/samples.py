@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from tasks_app import sampling, statistics
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from tasks_app.counts import sampling, statistics
 
 COUNTS_AGE_S = 30.0
 

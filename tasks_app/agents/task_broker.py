@@ -10,20 +10,22 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app import configured, records
 from brokerage_app.brokers import production_task
 from brokerage_app.brokers.production_task import Decision
-from brokerage_app.configured import configuration
-from brokerage_app.gathering import RemainingWork
-from brokerage_app.snapshot import Grid
-from jedisite.agents import Pass, owner
-from jedisite.sql import the_time
-from jedisite.words import plural
-from tasks_app import claims, nuclei, nucleus_waits
+from brokerage_app.cases.gathering import RemainingWork
+from brokerage_app.grid import configured
+from brokerage_app.grid.configured import configuration
+from brokerage_app.verdicts import records
+from brokerage_app.vocabulary.snapshot import Grid
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.counts.statistics import current_grid
+from tasks_app.domain.states import TaskStatus
+from tasks_app.generation import nuclei
+from tasks_app.generation.nuclei import Asked
+from tasks_app.lifecycle import claims, nucleus_waits
 from tasks_app.models import Task
-from tasks_app.nuclei import Asked
-from tasks_app.states import TaskStatus
-from tasks_app.statistics import current_grid
 
 ME = "task_broker"
 LIMIT = 50

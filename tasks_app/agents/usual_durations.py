@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from jedisite.agents import Pass
-from jedisite.sql import hot_cursor, the_time
-from jedisite.words import plural
-from tasks_app.states import TASK_FINAL
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import hot_cursor, the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.states import TASK_FINAL
 
 BACK = timedelta(days=30)
 LEAST_STAYS = 3

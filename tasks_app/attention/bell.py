@@ -9,7 +9,7 @@ from typing import Final
 from django.db.models import Count
 from django.utils import timezone
 
-from tasks_app.attention.lists import in_state
+from tasks_app.attention.item_filters import in_state
 from tasks_app.models import AttentionItem
 
 CACHE_S: Final = 5.0

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jedisite import audit
 from tasks_app.attention import bell
-from tasks_app.attention.rules.found import Found
+from tasks_app.attention.rules.findings import Found
 from tasks_app.models import AttentionItem
 
 FLAPS: Final = timedelta(minutes=15)

@@ -10,11 +10,11 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Count
 
-from brokerage_app import policy
-from brokerage_app.full_storage import full_storage
-from jedisite import agent_state
+from brokerage_app.grid import installed_policy
+from brokerage_app.grid.full_storage import full_storage
+from jedisite.agents import agent_state
 from jedisite.models import Agent
-from tasks_app.attention.rules.facts import (
+from tasks_app.attention.rules.attention_facts import (
     AgentFact,
     BacklogFact,
     ClosedFact,
@@ -26,12 +26,20 @@ from tasks_app.attention.rules.facts import (
     TaskFact,
     TroubleFact,
 )
-from tasks_app.attention.rules.sites import HOLDS, IDLE_AFTER, NEWLY, SPIKE_FAILED, SPIKE_PERCENT, TAKES_JOBS
-from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
+from tasks_app.attention.rules.site_rules import HOLDS, IDLE_AFTER, NEWLY, SPIKE_FAILED, SPIKE_PERCENT, TAKES_JOBS
+from tasks_app.attention.rules.task_rules import ASKS_AFTER, STUCK_AFTER
+from tasks_app.domain.states import (
+    JOB_AT_PILOT,
+    JOB_FINAL,
+    JOB_OPEN,
+    JOB_QUEUED,
+    TASK_FINAL,
+    TASK_SEEKS_INPUT,
+    TaskStatus,
+)
+from tasks_app.domain.turns import AGENT_OF
 from tasks_app.models import Task
 from tasks_app.models.task import SINCE
-from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TASK_SEEKS_INPUT, TaskStatus
-from tasks_app.turns import AGENT_OF
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
 """For so long after its time a subject that was left aside counts as one that will be tried again."""
@@ -295,7 +303,7 @@ def shares_of_a_day(now: datetime) -> list[ShareFact]:
     rows = _rows(_SHARES, {"since": now - SHARE_WINDOW, "least": LEAST_SAMPLES})
     running = {name: hs for name, hs, _ in rows}
     queued = {name: hs for name, _, hs in rows}
-    tree = policy.share_tree()
+    tree = installed_policy.share_tree()
     usage = tree.usage(running, queued)
     return [
         ShareFact(

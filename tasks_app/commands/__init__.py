@@ -1,1 +1,4 @@
-"""What users command their tasks to do: parameters of commands, hard limits of retries, and the actions themselves."""
+"""What people do to tasks: one act is a right, a change and an entry in the audit trail, for one task or many.
+
+Imports the floors below it. Start at `actions.py` and `bulk.py`.
+"""

@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from jedisite.words import plural
-from tasks_app import moves, nuclei
-from tasks_app.accounting.books import with_no_result
-from tasks_app.accounting.endings import end_jobs
-from tasks_app.accounting.killcodes import Kill
-from tasks_app.commands import attempts, files
-from tasks_app.commands.accepting import rests_in
-from tasks_app.commands.jobs import shift
-from tasks_app.commands.limits import RetryLimits
-from tasks_app.commands.parameters import HARD, NO_KILL, TARGETS
+from jedisite.vocabulary.words import plural
+from tasks_app.commands import attempts
+from tasks_app.domain.accepting import rests_in
+from tasks_app.domain.killcodes import Kill
+from tasks_app.domain.retry_limits import RetryLimits
+from tasks_app.domain.states import TaskCommand, TaskStatus
+from tasks_app.generation import nuclei
+from tasks_app.lifecycle import file_moves, task_moves
+from tasks_app.lifecycle.job_moves import shift
 from tasks_app.models import Task
+from tasks_app.outcomes.books import with_no_result
+from tasks_app.outcomes.endings import end_jobs
+from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TaskCommand, TaskStatus
 
 DONE: Final[Mapping[str, str]] = {
     TaskCommand.KILL: "killed",
@@ -87,22 +88,24 @@ def finish(task: Task, order: Order) -> str:
 
 
 def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
-    moves.move_task(task.id, status, by=order.by, reason=order.why, remember=True, error_dialog=order.why, **columns)
+    task_moves.move_task(
+        task.id, status, by=order.by, reason=order.why, remember=True, error_dialog=order.why, **columns
+    )
 
 
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
     rests = rests_in(task.status, task.old_status)
-    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=rests)
+    task_moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=rests)
     return f"{plural(shift(task.id, 'activated', 'throttled', order.by), 'queued job is', 'queued jobs are')} held back"
 
 
 def resume(task: Task, order: Order) -> str:
     if task.status == TaskStatus.STAGING:
-        moves.move_task(task.id, TaskStatus.STAGED, by=order.by, reason=order.why, old_status=None)
+        task_moves.move_task(task.id, TaskStatus.STAGED, by=order.by, reason=order.why, old_status=None)
         return "goes on"
     back = task.old_status or TaskStatus.READY
-    moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
+    task_moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
     return f"{plural(shift(task.id, 'throttled', 'activated', order.by), 'job is', 'jobs are')} queued again"
 
 
@@ -113,29 +116,29 @@ FORCE_AVALANCHE = "ava"
 def avalanche(task: Task, order: Order) -> str:
     """Mark the task: the post-processor passes it on as if its scouts had done well."""
     Task.objects.filter(pk=task.id).update(walltime_unit=FORCE_AVALANCHE)
-    moves.note_on_task(task.id, by=order.by, reason=order.why)
-    moves.wake_task(task.id, "post_processor")
+    task_moves.note_on_task(task.id, by=order.by, reason=order.why)
+    task_moves.wake_task(task.id, "post_processor")
     return "its scouts are not waited for"
 
 
 def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
-    opened = files.give_attempts(task.id, more)
+    opened = file_moves.give_attempts(task.id, more)
     if not opened:
-        raise moves.CommandRefusedError(attempts.none_used_up(task.id))
+        raise task_moves.CommandRefusedError(attempts.none_used_up(task.id))
     each = " each" if opened > 1 else ""
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
-    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
-    moves.wake_task(task.id, "job_generator")
+    task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
+    task_moves.wake_task(task.id, "job_generator")
     return sentence
 
 
 def release(task: Task, order: Order) -> str:
-    count = files.release_staging(task.id)
+    count = file_moves.release_staging(task.id)
     if not count:
-        raise moves.CommandRefusedError(f"no file of task {task.id} is being staged")
-    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
-    moves.wake_task(task.id, "feeder")
+        raise task_moves.CommandRefusedError(f"no file of task {task.id} is being staged")
+    task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
+    task_moves.wake_task(task.id, "feeder")
     return plural(count, "file is used as it is", "files are used as they are")
 
 
@@ -143,7 +146,7 @@ def reassign(task: Task, order: Order) -> str:
     """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
     if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):
         rests = rests_in(task.status, task.old_status)
-        moves.move_task(
+        task_moves.move_task(
             task.id, TaskStatus.TOREASSIGN, by=order.by, reason=order.why, old_status=rests, error_dialog=order.why
         )
     mode = order.parameters.get("mode") or HARD
@@ -165,7 +168,7 @@ def complete_reassign(task: Task, order: Order, fence: int) -> str:
     old = task.old_status or TaskStatus.READY
     more: dict[str, Any] = {"old_status": None, "error_dialog": None}
     if not order.given("back") and task.status != TaskStatus.REASSIGNING:
-        task = moves.move_task(
+        task = task_moves.move_task(
             task.id, TaskStatus.REASSIGNING, by=order.by, reason=f"reassigned to {place}", fence=fence
         )
         fence = task.fence
@@ -176,7 +179,7 @@ def complete_reassign(task: Task, order: Order, fence: int) -> str:
         to, reason = old, f"back, reassigned to {place}"
     if to in _AFTER_ASSIGNING and nuclei.waits_for_nucleus(task):
         to, more["old_status"] = TaskStatus.ASSIGNING, to
-    moves.move_task(task.id, to, by=order.by, reason=reason, fence=fence, **(columns | more))
+    task_moves.move_task(task.id, to, by=order.by, reason=reason, fence=fence, **(columns | more))
     return place
 
 

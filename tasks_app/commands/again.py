@@ -8,23 +8,24 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from jedisite.agents import kick
-from jedisite.words import plural
-from tasks_app import known, moves
-from tasks_app.accounting.scouting import release_scouts_again
-from tasks_app.accounting.units import TELLS_EFFICIENCY
-from tasks_app.commands import attempts, files, nothing_new, serials
+from jedisite.agents.passes import kick
+from jedisite.vocabulary.words import plural
+from tasks_app.commands import attempts, nothing_new
 from tasks_app.commands.actions import Order, increase_attempts
-from tasks_app.commands.limits import RetryFacts, refusal
 from tasks_app.ddm.base import ForeignDatasetError
+from tasks_app.domain.retry_limits import RetryFacts, refusal
+from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
+from tasks_app.domain.units import TELLS_EFFICIENCY
+from tasks_app.lifecycle import file_moves, serials, task_moves
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
-from tasks_app.rehearsing import rehearse
-from tasks_app.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
-from tasks_app.storing.storing import register_outputs
+from tasks_app.scouts.scouting import release_scouts_again
+from tasks_app.submission import known_names
+from tasks_app.submission.rehearsal import rehearse
+from tasks_app.submission.storing import register_outputs
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
@@ -52,12 +53,12 @@ def retry(task: Task, order: Order) -> str:
         return _restore(task, order)
     limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
     if limit is not None and limit.to is None:
-        raise moves.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
+        raise task_moves.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
     if task.status != TaskStatus.TORETRY:
-        moves.move_task(task.id, TaskStatus.TORETRY, by=order.by, reason=order.why, remember=True)
+        task_moves.move_task(task.id, TaskStatus.TORETRY, by=order.by, reason=order.why, remember=True)
     if limit is not None:
         sentence = f"not tried again: {limit.sentence}"
-        moves.move_task(
+        task_moves.move_task(
             task.id,
             limit.to or TaskStatus.EXHAUSTED,
             by=order.by,
@@ -67,14 +68,16 @@ def retry(task: Task, order: Order) -> str:
         )
         return sentence
     if order.given("staged"):
-        files.release_staging(task.id)
-    left = files.reopen(task.id, incremental=False)
+        file_moves.release_staging(task.id)
+    left = file_moves.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
-        raise moves.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
+        raise task_moves.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
     release_scouts_again(task.id)
     _open_outputs(task)
     sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
-    moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))
+    task_moves.move_task(
+        task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep"))
+    )
     return sentence + _tell_children(task.id, order)
 
 
@@ -88,7 +91,9 @@ def _restore(task: Task, order: Order) -> str:
     back = task.old_status or TaskStatus.RUNNING
     if back == TaskStatus.SCOUTING and task.walltime_unit:
         back = TaskStatus.RUNNING  # what scouts were to measure is known
-    moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None, frozen_time=None, error_dialog=None)
+    task_moves.move_task(
+        task.id, back, by=order.by, reason=order.why, old_status=None, frozen_time=None, error_dialog=None
+    )
     return f"it is {back} again"
 
 
@@ -98,18 +103,18 @@ def incexec(task: Task, order: Order) -> str:
     if parent and not _starts_again(task, parent):
         return _grow(task, parent)
     if not parent and (nothing := nothing_new.says(task, order.parameters.get("changes") or {})):
-        raise moves.CommandRefusedError(f"task {task.id} is done, {nothing}")
+        raise task_moves.CommandRefusedError(f"task {task.id} is done, {nothing}")
     _change(task, order)
     if task.status != TaskStatus.TOINCEXEC:
-        moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)
-    files.reopen(task.id, incremental=True)
+        task_moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)
+    file_moves.reopen(task.id, incremental=True)
     if parent:
         _grow_inputs(task, parent)
     if order.given("staged"):
-        files.release_staging(task.id)
+        file_moves.release_staging(task.id)
     _open_outputs(task)
     columns = _fresh(task, keep=order.given("keep"))
-    moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
+    task_moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
     return f"its parameters and its input are looked up again; {_more_for(task.id)}" + _tell_children(task.id, order)
 
 
@@ -119,7 +124,7 @@ def _more_for(task_id: int) -> str:
 
 def _change(task: Task, order: Order) -> None:
     """Store the changed parameters. Raises CommandRefusedError when they do not go together."""
-    changes = known.with_plain_names(order.parameters.get("changes") or {})
+    changes = known_names.with_plain_names(order.parameters.get("changes") or {})
     if not changes:
         return
     stored = TaskParams.objects.get(pk=task.id)
@@ -127,7 +132,7 @@ def _change(task: Task, order: Order) -> None:
     try:
         rehearse(parse(changed), task)
     except ParamErrors as exc:
-        raise moves.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
+        raise task_moves.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
     stored.params = changed
     stored.save(update_fields=["params"])
 
@@ -152,14 +157,14 @@ def _open_outputs(task: Task) -> None:
     try:
         serials.go_on_after_others(task)
     except serials.NamesTakenError as exc:
-        raise moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
+        raise task_moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
     outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
     outputs.update(status="ready", state="open")
     try:
         # Those that were deleted when the task ended are in no container any more.
         register_outputs(task, outputs.order_by("name", "id"))
     except ForeignDatasetError as exc:
-        raise moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
+        raise task_moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
 
 
 def _tell_children(task_id: int, order: Order) -> str:

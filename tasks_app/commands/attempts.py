@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jedisite.words import plural
-from tasks_app.contents.wishes import attempts_of
+from jedisite.vocabulary.words import plural
+from tasks_app.inputs.input_wishes import attempts_of
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule

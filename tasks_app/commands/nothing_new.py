@@ -8,21 +8,20 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
-from jedisite.patterns import PatternError
-from jedisite.words import plural
-from tasks_app import preprocessed
-from tasks_app.accounting.books import reading_parents
-from tasks_app.commands.accepting import RUN_AGAIN
-from tasks_app.contents import foreseen, wishes
-from tasks_app.contents.wishes import Feeding
+from jedisite.vocabulary.patterns import PatternError
+from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.domain.accepting import RUN_AGAIN
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.inputs import foreseen, input_wishes, preprocessed
+from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.outcomes.books import reading_parents
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.resubmission import apply_changes, changed_rule
 from tasks_app.params.splitrule import SplitRuleError
-from tasks_app.states import DatasetStatus, TaskStatus
 
 RETRIED_AT_REST = (TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED)
 MOST_COMPARED = 50_000
@@ -38,7 +37,7 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
     )
     if not masters:
         return ""
-    stored = wishes.read(task, 0)
+    stored = input_wishes.read(task, 0)
     try:
         feeding = replace(stored, raw=apply_changes(stored.raw, changes), rule=changed_rule(stored.rule, changes))
     except SplitRuleError:

@@ -20,9 +20,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
-from jedisite.logs import sentence_of
-from jedisite.sql import hot_cursor, numbers, texts
-from jedisite.words import are_numbered_alike, differ_little, nearest
+from jedisite.database.sql import hot_cursor, numbers, texts
+from jedisite.processes.logs import sentence_of
+from jedisite.vocabulary.words import are_numbered_alike, differ_little, nearest
 from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
 from tasks_app.ddm.base import (
     Content,
@@ -36,10 +36,10 @@ from tasks_app.ddm.base import (
     Places,
     UnknownDatasetError,
 )
+from tasks_app.domain.scopes import scope_of
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.items import LONGEST_DATASET
 from tasks_app.params.made import CONTAINER_MARK
-from tasks_app.scopes import scope_of
 
 log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"

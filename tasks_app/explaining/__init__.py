@@ -1,1 +1,4 @@
-"""Why: the answers for a task, a site and a share, put together from what the agents have left behind."""
+"""Why: the answers for a task, a job, a site and a share, put together from what the agents have left behind.
+
+Imports the floors below it. Start at `why_task.py`; `rules/gates.py` has the gates in their order.
+"""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from brokerage_app.remedies import Remedy
-from tasks_app.commands.acts import NEEDS, Change
-from tasks_app.states import TaskCommand
+from brokerage_app.advice.remedies import Remedy
+from tasks_app.domain.states import TaskCommand
+from tasks_app.params.acts import NEEDS, Change
 
 _BEGINNINGS: Final = (("Reassign the task", TaskCommand.REASSIGN), ("Kill the task", TaskCommand.KILL))
 _WORD: Final = re.compile(r"[A-Za-z]+")

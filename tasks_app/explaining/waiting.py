@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from tasks_app.explaining.facts import PilotFact, WhyFacts
-from tasks_app.explaining.gates import at_queues, by_pilots
-from tasks_app.explaining.tasks import pilots_of
+from tasks_app.explaining.rules.gates import at_queues, by_pilots
+from tasks_app.explaining.rules.wait_facts import PilotFact, WhyFacts
+from tasks_app.explaining.why_task import pilots_of
 
 # The task stands where the state does in what is asked of one task.
 _OF_TASKS = """

@@ -1,0 +1,1 @@
+"""The Python client of the resource API: one file that runs anywhere with the standard library."""

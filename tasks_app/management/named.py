@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from jedisite.words import differ_little, nearest
+from jedisite.vocabulary.words import differ_little, nearest
 from tasks_app.models import Task
 from tasks_app.params.made import CONTAINER_MARK
 

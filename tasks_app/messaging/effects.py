@@ -11,16 +11,16 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from jedisite.agents import kick
-from jedisite.sql import hot_cursor
-from jedisite.words import plural
-from tasks_app import moves
-from tasks_app.accounting.endings import KillOrder, kill_jobs
-from tasks_app.accounting.killcodes import Kill, KilledJob
-from tasks_app.messaging.kinds import AGENTS
+from jedisite.agents.passes import kick
+from jedisite.database.sql import hot_cursor
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.killcodes import Kill, KilledJob
+from tasks_app.domain.message_kinds import AGENTS
+from tasks_app.domain.states import JOB_FINAL, JobStatus
+from tasks_app.inputs.readers import ask_again, look_again
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
-from tasks_app.readers import ask_again, look_again
-from tasks_app.states import JOB_FINAL, JobStatus
+from tasks_app.outcomes.endings import KillOrder, kill_jobs
 
 Effect = Callable[[Mapping[str, Any], str], str]
 
@@ -61,7 +61,7 @@ def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
 
 def _task_command(given: Mapping[str, Any], sender: str) -> str:
     _task(given["task_id"])
-    moves.give_command(
+    task_moves.give_command(
         given["task_id"],
         given["command"],
         by=sender[:128],

@@ -8,12 +8,12 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
-from jedisite.agents import kick
-from jedisite.logs import sentence_of
+from jedisite.agents.passes import kick
+from jedisite.processes.logs import sentence_of
+from tasks_app.domain.message_kinds import BadMessageError, checked
+from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.messaging.effects import EFFECTS, NotThereError
-from tasks_app.messaging.kinds import BadMessageError, checked
 from tasks_app.models import InMessage
-from tasks_app.moves import CommandRefusedError
 
 log = structlog.get_logger(__name__)
 ATTEMPTS = 5

@@ -15,16 +15,16 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from tasks_app.accounting.books import is_production
-from tasks_app.accounting.errors import errors_of
-from tasks_app.accounting.final import MOST_ERRORS
-from tasks_app.explaining.gates import RUNS_AGAIN
-from tasks_app.generating.wants import gone_sites
-from tasks_app.messaging.summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
+from tasks_app.domain.final import MOST_ERRORS
+from tasks_app.domain.states import TaskStatus
+from tasks_app.explaining.rules.gates import RUNS_AGAIN
+from tasks_app.failures.error_queries import errors_of
+from tasks_app.generation.wants import gone_sites
+from tasks_app.messaging.rules.mail_summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
 from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.outcomes.books import is_production
 from tasks_app.params.clientwords import is_from_client
-from tasks_app.states import TaskStatus
 
 
 class NoMailError(Exception):

@@ -8,9 +8,9 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from tasks_app.domain.states import TaskCommand
 from tasks_app.models.fields import moment
 from tasks_app.models.task import Task
-from tasks_app.states import TaskCommand
 
 FOLLOWS = "follows"
 """In the parameters of a command that nobody gave: the parent task which runs again."""

@@ -9,9 +9,9 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from tasks_app.domain.states import DatasetStatus
 from tasks_app.models.fields import big, moment, text
 from tasks_app.models.task import Task
-from tasks_app.states import DatasetStatus
 
 INPUT_TYPES = ("input", "pseudo_input")
 TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)

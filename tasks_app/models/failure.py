@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from tasks_app.accounting.fingerprints import (
+from tasks_app.domain.fingerprints import (
     CATEGORIES,
     LONGEST_CODE,
     LONGEST_COMPONENT,

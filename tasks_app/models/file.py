@@ -12,8 +12,8 @@ from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
 
+from tasks_app.domain.states import FileStatus
 from tasks_app.models.fields import big, moment, number, small, text
-from tasks_app.states import FileStatus
 
 GIVEN_UP = Q(type__in=("input", "pseudo_input", "pp_input", "random_seed"), status=FileStatus.READY) & (
     Q(attempt__gte=F("max_attempt")) | Q(failed_attempt__gte=F("max_failure"))

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, JobStatus
 from tasks_app.models.fields import big, moment, number, small, text
-from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 OPEN_VALUES = sorted(JOB_OPEN)
 FINAL_VALUES = sorted(status.value for status in JOB_FINAL)

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from jedisite.words import plural
+from jedisite.vocabulary.words import plural
 from tasks_app.models.fields import moment, number
 from tasks_app.models.task import Task
 from tasks_app.params.schedule import Schedule

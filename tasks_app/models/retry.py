@@ -9,9 +9,9 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from jedisite.patterns import fault_of
-from jedisite.words import sentence
-from tasks_app.accounting.retry_rules import Action, RetryParameters, RetryRuleError
+from jedisite.vocabulary.patterns import fault_of
+from jedisite.vocabulary.words import sentence
+from tasks_app.domain.retry_rules import Action, RetryParameters, RetryRuleError
 from tasks_app.models.fields import text
 
 SOURCES = ("pilot", "exe", "trans", "ddm", "brokerage", "jobdispatcher", "taskbuffer", "sup")

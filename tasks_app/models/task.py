@@ -9,9 +9,9 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.models.fields import big, moment, number, small, text
 from tasks_app.models.job import Job, JobArchive
-from tasks_app.states import TASK_FINAL, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

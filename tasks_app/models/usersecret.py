@@ -6,7 +6,7 @@ from django.db import models
 
 
 class UserSecret(models.Model):
-    """One secret of one user. `value` is ciphertext: `tasks_app/usersecrets.py` alone reads and writes it."""
+    """One secret of one user. `value` is ciphertext: `tasks_app/submission/user_secrets.py` alone reads and writes it."""
 
     id = models.BigAutoField(primary_key=True)
     user = models.CharField(max_length=128)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jedisite.words import thousands
+from jedisite.vocabulary.words import thousands
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS, stream_of_ds_for
 from tasks_app.params.kinds import MOST_NAMES, count_fault

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
-from jedisite.words import nearest, sentence
+from jedisite.vocabulary.words import nearest, sentence
 from tasks_app.params.placeholders import is_ours
 from tasks_app.params.rules import streams_of, values_of
 from tasks_app.params.schema import TaskParams

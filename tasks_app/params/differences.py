@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tasks_app.generating.buildstep import archives_of, with_sandbox
+from tasks_app.params.buildstep import archives_of, with_sandbox
 from tasks_app.params.items import Item
 from tasks_app.params.schema import ParamErrors, TaskParams, parse
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jedisite.words import rather
+from jedisite.vocabulary.words import rather
 
 T = TypeVar("T")
 MOST_FAULTS = 500

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jedisite.patterns import fault_of
-from jedisite.words import NOT_ONE_LINE, is_one_line, sentence
+from jedisite.vocabulary.patterns import fault_of
+from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from jedisite.words import NOT_ONE_LINE, is_one_line, thousands
+from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line, thousands
 from tasks_app.params.faults import Faults, join_path, shown
 
 Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 
-from jedisite.words import nearest, plural
+from jedisite.vocabulary.words import nearest, plural
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.kinds import names_of
 from tasks_app.params.rules import output_items

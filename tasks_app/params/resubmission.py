@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jedisite.words import plural
+from jedisite.vocabulary.words import plural
 from tasks_app.params.amounts import check_amounts
 from tasks_app.params.clientwords import is_from_client
 from tasks_app.params.codes import CHANGEABLE, CODES, number_of

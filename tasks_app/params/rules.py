@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from brokerage_app.architecture import faults_of
-from jedisite.words import sentence, thousands
+from brokerage_app.formulas.architecture import faults_of
+from jedisite.vocabulary.words import sentence, thousands
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
+from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, bad_placeholders, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
-from tasks_app.pilot.names import reserved_for
-from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
+from tasks_app.worker_node.pilot.names import reserved_for
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams

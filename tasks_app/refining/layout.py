@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tasks_app.domain.scopes import UNMERGED
+from tasks_app.params.dataset_attributes import attributes_of
 from tasks_app.params.items import LONGEST_DATASET, Item
 from tasks_app.params.made import CONTAINER_MARK
+from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
 from tasks_app.params.schema import TaskParams
-from tasks_app.refining.attributes import attributes_of
 from tasks_app.refining.values import CannotRefine, DatasetSpec, NothingThere, OutputTemplate, Request
-from tasks_app.scopes import UNMERGED
-from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 
 PSEUDO_DATASET = "pseudo_dataset"
 RANDOM_SEED = "RNDMSEED"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from tasks_app.domain.scopes import UNMERGED
 from tasks_app.params.kinds import split_names
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
@@ -12,7 +13,6 @@ from tasks_app.refining.completing import Raw, completed, copy_of, fill
 from tasks_app.refining.policy import Policy, chosen
 from tasks_app.refining.preprocessing import refine_in_two
 from tasks_app.refining.values import DatasetSpec, OutputTemplate, Refined, Request
-from tasks_app.scopes import UNMERGED
 
 BACK_END = "rucio"
 EVENT_SERVICE_OPTION = {"type": "constant", "value": "--eventService=True", "es_only": True}

@@ -1,0 +1,4 @@
+"""Files into jobs. Pure.
+
+Imports `params` and `domain`. Start at `splitter.py`.
+"""

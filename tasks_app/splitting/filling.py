@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tasks_app.params.naming import middle_name
 from tasks_app.splitting.chunk import Chunk, End, Group, InputFile, events_of
 from tasks_app.splitting.limits import MB, SLACK_BYTES, Boundaries, SplitLimits
-from tasks_app.splitting.naming import middle_name
 from tasks_app.splitting.secondaries import Cursor
 
 

@@ -15,10 +15,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from tasks_app.attention import bell
-from tasks_app.dashboard import act_words, bullets, words
-from tasks_app.dashboard.progress import Progress
-from tasks_app.dashboard.tabs import TABS
-from tasks_app.explaining import verdicts
+from tasks_app.domain import words
+from tasks_app.domain.progress import Progress
+from tasks_app.drawing import bullets
+from tasks_app.explaining import stored_verdicts
+from tasks_app.web.tasks import act_words
+from tasks_app.web.tasks.tabs import TABS
 
 register = template.Library()
 NAVIGATION = (
@@ -99,7 +101,7 @@ def act_title(act: str) -> str:
 @register.filter
 def reason_title(code: str) -> str:
     """What people call a reason that is named by its code."""
-    return verdicts.title_of(code)
+    return stored_verdicts.title_of(code)
 
 
 @register.filter

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from brokerage_app.needs import InputData, Replica
-from brokerage_app.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.needs import InputData, Replica
+from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView
 
 SHARE = "MC"
 TYPE = "MCORE"

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from brokerage_app.advice.remedies import helping
+from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
-from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.grid.repository import forget, load_grid
 from brokerage_app.models import Queue, QueueActivity, ResourceType, StorageEndpoint
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.remedies import helping
-from brokerage_app.repository import forget, load_grid
-from brokerage_app.resource_types import DEFAULT_TABLE
-from brokerage_app.verdict import Verdict
-from brokerage_app.whatif import Conditions
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.verdict import Verdict
 
 pytestmark = pytest.mark.django_db
 NEEDS = TaskNeeds(cores=1, memory_mb=9000, share="MC", label="user", vo="lab", included_sites=("MINE",))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.analysis_weights import (
+from brokerage_app.cases.analysis_weights import (
     Candidate,
     Factors,
     data_weight,
@@ -15,7 +15,7 @@ from brokerage_app.analysis_weights import (
     running_number,
     size_factor,
 )
-from brokerage_app.classes import SiteClass, TaskClass
+from brokerage_app.policy.classes import SiteClass, TaskClass
 
 HI, MID, LO = SiteClass.HI, SiteClass.MID, SiteClass.LO
 S, A, B, C = TaskClass.S, TaskClass.A, TaskClass.B, TaskClass.C

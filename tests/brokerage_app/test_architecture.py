@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app import versions
-from brokerage_app.architecture import (
+from brokerage_app.formulas import versions
+from brokerage_app.formulas.architecture import (
     QUOTED,
     ArchitectureError,
     Condition,

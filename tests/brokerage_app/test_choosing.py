@@ -1,11 +1,11 @@
 import pytest
 
-from brokerage_app.brokers.analysis_settings import AnalysisFacts
 from brokerage_app.brokers.choosing import broker_of, decide
-from brokerage_app.configuration import DEFAULTS, Row
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.userthrottle import Usage
+from brokerage_app.cases.analysis_settings import AnalysisFacts
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.policy.userthrottle import Usage
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
 
 
 @pytest.mark.parametrize(

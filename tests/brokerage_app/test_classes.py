@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.classes import (
+from brokerage_app.formulas.quantiles import percentile, student_t
+from brokerage_app.policy.classes import (
     SiteClass,
     SiteWaits,
     TaskClass,
@@ -16,8 +17,7 @@ from brokerage_app.classes import (
     task_class,
     user_class,
 )
-from brokerage_app.configuration import DEFAULTS, Row
-from brokerage_app.quantiles import percentile, student_t
+from brokerage_app.policy.configuration import DEFAULTS, Row
 
 HI, MID, LO = SiteClass.HI, SiteClass.MID, SiteClass.LO
 S, A, B, C = TaskClass.S, TaskClass.A, TaskClass.B, TaskClass.C

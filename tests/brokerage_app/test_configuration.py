@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.configuration import DEFAULTS, Configuration, Level, Leveled, Row, problem_of
-from brokerage_app.parameter import Type, UnknownParameterError
-from brokerage_app.parameters import PARAMETERS, known, parse_key
+from brokerage_app.policy.configuration import DEFAULTS, Configuration, Level, Leveled, Row, problem_of
+from brokerage_app.policy.parameter import Type, UnknownParameterError
+from brokerage_app.policy.parameters import PARAMETERS, known, parse_key
 
 
 def row(component: str, key: str, value: str, type: str = "float", vo: str = "", app: str = "jedi") -> Row:

@@ -12,8 +12,8 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
-from brokerage_app import configured, configuring
-from brokerage_app.configured import configuration
+from brokerage_app.grid import configured, configuring
+from brokerage_app.grid.configured import configuration
 from brokerage_app.models import GdpConfig
 from jedisite.models import AuditEntry
 
@@ -27,7 +27,7 @@ def make(key: str = "MIN_WEIGHT", value: str = "2", **changes: Any) -> GdpConfig
 
 def test_the_table_is_read_once_in_a_while(django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("brokerage_app.configured.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("brokerage_app.grid.configured.time.monotonic", lambda: now[0])
     with django_assert_num_queries(1):
         for _ in range(5):
             assert configuration().get("jobbroker", "MIN_WEIGHT") == 0.0

@@ -1,6 +1,6 @@
 import pytest
 
-from brokerage_app.connectivity import refuses
+from brokerage_app.formulas.connectivity import refuses
 
 
 @pytest.mark.parametrize(

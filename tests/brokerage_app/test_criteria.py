@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerage_app.criteria import ATTRIBUTES, NUMBERS, TEXTS, ParseError, bindings, like, parse, sentence
-from brokerage_app.criteria_sql import to_q
+from brokerage_app.grid.criteria_sql import to_q
+from brokerage_app.policy.criteria import ATTRIBUTES, NUMBERS, TEXTS, ParseError, bindings, like, parse, sentence
 from tasks_app.models import Task
 
 FIELDS = {

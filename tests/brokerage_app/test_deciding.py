@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from brokerage_app import codes
-from brokerage_app.brokers.candidates import elsewhere_first
+from brokerage_app.advice.remedies import helping
+from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
+from brokerage_app.brokers.funnel import funnel, order_of
 from brokerage_app.brokers.generic import GenericCase
-from brokerage_app.configuration import DEFAULTS, Row
-from brokerage_app.funnel import funnel, order_of
-from brokerage_app.hardware import GpuRow
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.remedies import helping
-from brokerage_app.snapshot import Counts, Link, SiteView
-from brokerage_app.verdict import Verdict
-from brokerage_app.whatif import Conditions
+from brokerage_app.cases.candidates import elsewhere_first
+from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Link, SiteView
+from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import grid, queue
 
 FAR = tuple(queue(f"FAR_{n}", cores=1, min_memory_mb=16_000) for n in range(9))

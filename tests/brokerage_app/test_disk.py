@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.disk import (
+from brokerage_app.formulas.disk import (
     Atom,
     Size,
     analysis_need_mb,

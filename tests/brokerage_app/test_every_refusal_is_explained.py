@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from brokerage_app import codes as brokerage_codes
 from brokerage_app.brokers import analysis_job, generic, production_job, production_task
-from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
+from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
+from brokerage_app.vocabulary import codes as brokerage_codes
 from jedisite import refusals
-from tasks_app import codes as tasks_codes
+from tasks_app.domain import codes as tasks_codes
 from tests.conftest import __file__ as conftest
 
 ROOT = Path(conftest).parents[1]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.shares import Share, ShareTree
-from tasks_app.simulating.report import fair
-from tasks_app.simulating.world import SHARES
+from brokerage_app.policy.shares import Share, ShareTree
+from tasks_app.labs.simulating.report import fair
+from tasks_app.labs.simulating.world import SHARES
 
 TREE = ShareTree(SHARES)
 LEAVES = [leaf.name for leaf in TREE.leaves]

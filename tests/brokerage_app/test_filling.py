@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.configuration import DEFAULTS, Configuration, Row
-from brokerage_app.filling import (
+from brokerage_app.policy.configuration import DEFAULTS, Configuration, Row
+from brokerage_app.policy.filling import (
     FillLimits,
     Occupancy,
     WaitingTask,

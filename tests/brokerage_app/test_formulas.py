@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app import memory, resource_types, walltime
+from brokerage_app.formulas import memory, walltime
+from brokerage_app.vocabulary import resource_types
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from brokerage_app.full_storage import full_storage
+from brokerage_app.grid.full_storage import full_storage
+from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
-from brokerage_app.repository import load_grid
 
 pytestmark = pytest.mark.django_db
 

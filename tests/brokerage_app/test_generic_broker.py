@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.advice.remedies import helping, search
+from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers import generic
 from brokerage_app.brokers.choosing import decide
-from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.brokers.funnel import GENERIC, order_of
 from brokerage_app.filters.capacity import Crowd, part_of
-from brokerage_app.funnel import GENERIC, order_of
-from brokerage_app.hardware import GpuRow
-from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.remedies import helping, search
-from brokerage_app.snapshot import Endpoint, Grid, SiteView
-from brokerage_app.verdict import Skip
-from brokerage_app.whatif import Conditions
+from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.verdict import Skip
 from jedisite import refusals
 
 NAMES = [f"SITE_{letter}" for letter in "ABCDEFGH"]

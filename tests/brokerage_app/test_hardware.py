@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.architecture import ANY, Condition, CpuSpec, GpuSpec, parse
-from brokerage_app.hardware import (
+from brokerage_app.formulas.architecture import ANY, Condition, CpuSpec, GpuSpec, parse
+from brokerage_app.formulas.hardware import (
     CpuPart,
     GpuRow,
     Hardware,

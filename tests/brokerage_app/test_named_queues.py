@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from brokerage_app import whatif
+from brokerage_app.advice import whatif
+from brokerage_app.advice.remedies import Remedy, helping
+from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers import choosing, production_job, production_task
-from brokerage_app.configuration import DEFAULTS, Configuration
-from brokerage_app.gathering import NO_WORK, Gathering
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.remedies import Remedy, helping
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Verdict
-from brokerage_app.whatif import Conditions
+from brokerage_app.cases.gathering import NO_WORK, Gathering
+from brokerage_app.policy.configuration import DEFAULTS, Configuration
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.test_task_broker import ASKS, GROUP, OUTPUTS, ROOM, grid_of
 
 GATHERING = Gathering(OUTPUTS, group=GROUP)

@@ -1,7 +1,7 @@
 import pytest
 
-from brokerage_app.near import Near, near, without_virtual
-from brokerage_app.needs import InputData, Replica
+from brokerage_app.formulas.near import Near, near, without_virtual
+from brokerage_app.vocabulary.needs import InputData, Replica
 
 ALL = Replica(10, 1000.0)
 PART = Replica(4, 400.0, complete=False)

@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.network import express_floor, most_recent, network_weight, queued_weight, throughput_weight, too_slow
+from brokerage_app.formulas.network import (
+    express_floor,
+    most_recent,
+    network_weight,
+    queued_weight,
+    throughput_weight,
+    too_slow,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from brokerage_app import policy
-from brokerage_app.attributes import TaskAttributes
+from brokerage_app.grid import installed_policy
 from brokerage_app.models import GlobalShare, WorkQueue
-from brokerage_app.placement import NO_SHARE, NoPlaceError, Placement, Wish, check_leaf, explain, place
-from brokerage_app.shares import Share, ShareTree
-from brokerage_app.workqueues import QueueRow, WorkQueues
+from brokerage_app.policy.attributes import TaskAttributes
+from brokerage_app.policy.placement import NO_SHARE, NoPlaceError, Placement, Wish, check_leaf, explain, place
+from brokerage_app.policy.shares import Share, ShareTree
+from brokerage_app.policy.workqueues import QueueRow, WorkQueues
 
 TASK = TaskAttributes(vo="lab", prod_source_label="user", processing_type="test")
 QUEUES = WorkQueues([QueueRow(7, "rest", "user", "lab", order=9)])
@@ -87,19 +87,19 @@ def test_queues_and_shares_are_read_as_they_are_stored():
         status="active",
         function="Resource",
     )
-    assert policy.queue_rows() == [
+    assert installed_policy.queue_rows() == [
         QueueRow(5, "P", "user", "lab", share=10, order=2, partition_id=-1),
         QueueRow(6, "sub", "user", "lab", None, None, "site = :a", "a:b", 5, True, "active", "Resource"),
     ]
     GlobalShare.objects.create(name="b", value=1)
     top = GlobalShare.objects.create(name="c", value=2, queue_id=9001, throttled="N")
     GlobalShare.objects.create(name="a", value=3, parent=top, rtype="GRID", vo="lab")
-    assert policy.share_rows() == [
+    assert installed_policy.share_rows() == [
         Share("c", 2, queue_id=9001, throttled=False),
         Share("a", 3, "c", rtype="GRID", vo="lab"),
         Share("b", 1),
     ]
-    assert [leaf.name for leaf in policy.share_tree().leaves] == ["a", "b"]
+    assert [leaf.name for leaf in installed_policy.share_tree().leaves] == ["a", "b"]
 
 
 @pytest.mark.django_db

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from brokerage_app import codes
 from brokerage_app.brokers.production_job import LABELS, ProductionSettings, broker
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import Counts, Link, Nucleus, SiteView
-from brokerage_app.verdict import Verdict
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import NUCLEUS, SHARE, TYPE, dataset, disk, grid, queue
 
 NEEDS = TaskNeeds(

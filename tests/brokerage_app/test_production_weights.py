@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerage_app import codes, weights
 from brokerage_app.brokers.production_job import (
     FINAL,
     LABELS,
@@ -21,14 +20,16 @@ from brokerage_app.brokers.production_job import (
     case_of,
     hint,
 )
-from brokerage_app.configuration import Configuration
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import examine
-from brokerage_app.snapshot import Counts, Grid, Link, SiteView, Slots
-from brokerage_app.stored import pack, unpack
-from brokerage_app.summary import Cut, summary
-from brokerage_app.synthetic import synthetic_grid, synthetic_needs
-from brokerage_app.verdict import Verdict
+from brokerage_app.brokers.summary import Cut, summary
+from brokerage_app.cases import weights
+from brokerage_app.filters.asking import examine
+from brokerage_app.labs.made_up_grid import synthetic_grid, synthetic_needs
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Grid, Link, SiteView, Slots
+from brokerage_app.vocabulary.stored import pack, unpack
+from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import NUCLEUS, SHARE, TYPE, dataset, disk, grid, queue
 
 NEEDS = TaskNeeds(

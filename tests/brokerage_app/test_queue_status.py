@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 
-from brokerage_app import queue_status
-from brokerage_app.information.cric import describe
-from brokerage_app.information.storing import store
+from brokerage_app.grid import queue_status
+from brokerage_app.grid.cric import describe
+from brokerage_app.grid.grid_storing import store
+from brokerage_app.grid.queue_status import QueueStatusError, end_due, set_status
 from brokerage_app.models import Queue, QueueStatusLog
-from brokerage_app.queue_status import QueueStatusError, end_due, set_status
 from jedisite.models import AuditEntry
 
 pytestmark = pytest.mark.django_db

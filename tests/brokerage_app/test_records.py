@@ -5,18 +5,18 @@ from random import Random
 import pytest
 from django.utils import timezone
 
-from brokerage_app import records
 from brokerage_app.brokers import production_job
-from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
-from brokerage_app.case import grid_of
-from brokerage_app.classes import TaskClass
+from brokerage_app.cases.analysis_settings import AnalysisFacts, Ended
+from brokerage_app.cases.case import grid_of
+from brokerage_app.labs.made_up_grid import synthetic_grid, synthetic_needs
 from brokerage_app.models import GridSnapshot, VerdictCount, VerdictHour, VerdictMinute, VerdictRecord
-from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.records import Decided, Snapshots, fold, forget_old, keep
-from brokerage_app.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
-from brokerage_app.stored import as_json, from_json, needs_of, pack, unpack
-from brokerage_app.synthetic import synthetic_grid, synthetic_needs
-from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.policy.classes import TaskClass
+from brokerage_app.verdicts import records
+from brokerage_app.verdicts.records import Decided, Snapshots, fold, forget_old, keep
+from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.stored import as_json, from_json, needs_of, pack, unpack
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 
 TASK = 20_000_001
 LOW = Skip("B", "low_memory", "needs {} MB, the site gives {} MB", (4000, 2000))

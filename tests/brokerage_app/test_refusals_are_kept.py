@@ -12,20 +12,20 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app import codes
 from brokerage_app.brokers import analysis_job, choosing, generic, production_job
-from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.brokers.production_job import ProductionSettings
-from brokerage_app.classes import TaskClass
-from brokerage_app.configuration import DEFAULTS
+from brokerage_app.cases.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.filters.refusing import refusal as refusal_of_site
+from brokerage_app.formulas.walltime import less_than_a_day
 from brokerage_app.models import Queue, VerdictRecord
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.records import Decided, keep
-from brokerage_app.snapshot import Counts, Grid, Link, Nucleus, SiteView, UserJobs
-from brokerage_app.userthrottle import Caps, Quota, ShareState, Usage, refusal
-from brokerage_app.verdict import Skip, Verdict, plain
-from brokerage_app.walltime import less_than_a_day
+from brokerage_app.policy.classes import TaskClass
+from brokerage_app.policy.configuration import DEFAULTS
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, refusal
+from brokerage_app.verdicts.records import Decided, keep
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Grid, Link, Nucleus, SiteView, UserJobs
+from brokerage_app.vocabulary.verdict import Skip, Verdict, plain
 from jedisite import refusals
 from tests.brokerage_app import test_analysis_broker as analysis
 from tests.brokerage_app import test_generic_broker as generics

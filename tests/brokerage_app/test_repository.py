@@ -9,7 +9,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app import repository
+from brokerage_app.formulas.unified import parts_of
+from brokerage_app.grid import repository
+from brokerage_app.grid.queue_status import set_status
+from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import (
     HarvesterSlots,
     JobCount,
@@ -26,12 +29,9 @@ from brokerage_app.models import (
     WorkerNodeGpus,
     WorkQueue,
 )
-from brokerage_app.queue_status import set_status
-from brokerage_app.repository import load_grid
-from brokerage_app.resource_types import DEFAULT_TABLE
-from brokerage_app.snapshot import Counts, SiteView, UserJobs
-from brokerage_app.stored import pack, unpack
-from brokerage_app.unified import parts_of
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.snapshot import Counts, SiteView, UserJobs
+from brokerage_app.vocabulary.stored import pack, unpack
 from jedisite import audit
 from jedisite.models import AuditEntry
 

@@ -1,10 +1,10 @@
 import time
 
-from brokerage_app.case import Case, grid_of
-from brokerage_app.needs import TaskNeeds, names
-from brokerage_app.rules import Rule, examine, sift
-from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
-from brokerage_app.verdict import Skip
+from brokerage_app.cases.case import Case, grid_of
+from brokerage_app.filters.asking import Rule, examine, sift
+from brokerage_app.vocabulary.needs import TaskNeeds, names
+from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.verdict import Skip
 
 SITE = SiteView("A")
 

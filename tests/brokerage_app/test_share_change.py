@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.share_change import effects, judged
-from brokerage_app.shares import Share, Usage
+from brokerage_app.policy.share_change import effects, judged
+from brokerage_app.policy.shares import Share, Usage
 
 ROWS = (
     Share("Production", 60),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from brokerage_app.attributes import TaskAttributes
-from brokerage_app.shares import Share, ShareTree, Usage, distribute, faults, metrics
-from brokerage_app.workqueues import QueueRow, Tried
+from brokerage_app.policy.attributes import TaskAttributes
+from brokerage_app.policy.shares import Share, ShareTree, Usage, distribute, faults, metrics
+from brokerage_app.policy.workqueues import QueueRow, Tried
 
 
 def row(number: int, share: int | None, *, stretchable: bool = False, partition: int | None = None) -> QueueRow:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.hardware import GpuRow
-from brokerage_app.software import (
+from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.formulas.software import (
     SoftwareNeeds,
     accepts,
     accepts_on_gpu_queue,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.configuration import DEFAULTS, Row
-from brokerage_app.stabiliser import StabiliserLimits, UserRoom, share_rate, user_room
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.policy.stabiliser import StabiliserLimits, UserRoom, share_rate, user_room
 
 N6 = {"queued": 260, "running": 100, "started_per_h": 12.0, "users": 5, "user_running": 30}
 

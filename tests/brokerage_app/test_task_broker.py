@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.advice.remedies import helping
+from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers.production_task import (
     RULES,
     Decision,
@@ -22,18 +24,24 @@ from brokerage_app.brokers.production_task import (
     weigh,
 )
 from brokerage_app.brokers.production_task import decide as on_grid
-from brokerage_app.configuration import DEFAULTS, Configuration
+from brokerage_app.cases.gathering import (
+    NO_WORK,
+    Gathering,
+    Output,
+    RemainingWork,
+    endpoint_of,
+    group_of,
+    remaining_hs06s,
+)
+from brokerage_app.cases.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
+from brokerage_app.filters.asking import examine
 from brokerage_app.filters.nucleus import LABELS
-from brokerage_app.gathering import NO_WORK, Gathering, Output, RemainingWork, endpoint_of, group_of, remaining_hs06s
-from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
-from brokerage_app.remedies import helping
-from brokerage_app.resource_types import DEFAULT_TABLE
-from brokerage_app.rules import examine
-from brokerage_app.snapshot import Endpoint, Grid, Nucleus, SiteView
-from brokerage_app.unified import parts_of
-from brokerage_app.verdict import Choice, Skip, Verdict
-from brokerage_app.whatif import Conditions
+from brokerage_app.formulas.unified import parts_of
+from brokerage_app.policy.configuration import DEFAULTS, Configuration
+from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
 from jedisite import refusals
 
 TB = 1024

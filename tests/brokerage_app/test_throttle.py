@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.configuration import DEFAULTS, Configuration, Level, Row
-from brokerage_app.throttle import (
+from brokerage_app.policy.configuration import DEFAULTS, Configuration, Level, Row
+from brokerage_app.policy.throttle import (
     Allowance,
     JobCounts,
     Levels,

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.resource_types import ResourceType
-from brokerage_app.unified import pseudo_queues
+from brokerage_app.formulas.unified import pseudo_queues
+from brokerage_app.vocabulary.resource_types import ResourceType
 
 
 def shapes(cores: int, least: int, most: int) -> dict[str, tuple[int, int, int]]:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.classes import TaskClass
-from brokerage_app.configuration import DEFAULTS, Row
-from brokerage_app.parameters import PARAMETERS
-from brokerage_app.userthrottle import Caps, Quota, ShareState, Usage, class_a_percent, refusal
+from brokerage_app.policy.classes import TaskClass
+from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.policy.parameters import PARAMETERS
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, class_a_percent, refusal
 from jedisite import refusals
 
 A, B, C, S = TaskClass.A, TaskClass.B, TaskClass.C, TaskClass.S

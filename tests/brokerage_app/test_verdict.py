@@ -1,6 +1,6 @@
 import pytest
 
-from brokerage_app.verdict import Choice, Skip, Verdict, sentence_of
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict, sentence_of
 
 
 def skips(*codes: str) -> tuple[Skip, ...]:

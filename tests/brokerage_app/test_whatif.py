@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
+from brokerage_app.advice.whatif import Change, ChangeError, Conditions, difference, parse, what_if
 from brokerage_app.brokers.choosing import decide
-from brokerage_app.case import grid_of
-from brokerage_app.configuration import Configuration
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
-from brokerage_app.stored import as_json, needs_of, pack, unpack
-from brokerage_app.whatif import Change, ChangeError, Conditions, difference, parse, what_if
+from brokerage_app.cases.case import grid_of
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.stored import as_json, needs_of, pack, unpack
 
 GRID = grid_of(
     [SiteView("A", max_memory_mb=2000), SiteView("B.1/X", max_memory_mb=4000, status="offline"), SiteView("C", cores=8)]

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from brokerage_app.attributes import TaskAttributes
-from brokerage_app.workqueues import QueueRow, Tried, WorkQueues
+from brokerage_app.policy.attributes import TaskAttributes
+from brokerage_app.policy.workqueues import QueueRow, Tried, WorkQueues
 
 
 def row(number: int, name: str, order: int | None = None, criteria: str | None = None, variables: str = "", **more):

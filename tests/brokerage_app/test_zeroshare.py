@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.zeroshare import Decision, Work, decide, parse, process_group, refuses
+from brokerage_app.formulas.zeroshare import Decision, Work, decide, parse, process_group, refuses
 
 
 def work(kind: str, *, priority: int = 0, share: str = "", group: str = "", merging: bool = False) -> Work:

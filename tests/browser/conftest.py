@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.lacking import lacking
-from tests.tasks_app.dashboard.conftest import (  # noqa: F401 - the same filled tables as the pages' own tests
+from tests.tasks_app.web.conftest import (  # noqa: F401 - the same filled tables as the pages' own tests
     ada,
     busy_task,
     failed_job,
@@ -21,7 +21,7 @@ from tests.tasks_app.dashboard.conftest import (  # noqa: F401 - the same filled
     sites,
     static_root,
 )
-from tests.tasks_app.dashboard.test_task_tabs import moved  # noqa: F401
+from tests.tasks_app.web.test_task_tabs import moved  # noqa: F401
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

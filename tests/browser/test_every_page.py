@@ -17,13 +17,12 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, StorageEndpoint, VerdictRecord, WorkQueue
-from jedisite import audit, device_logins
+from jedisite import audit
+from jedisite.identity import device_logins
 from jedisite.models import Agent, AgentPass
-from tasks_app.accounting.failures import book_ends, note_ends
 from tasks_app.agents import attention, samples
-from tasks_app.dashboard.tabs import TABS
-from tasks_app.dashboard.urls import urlpatterns
 from tasks_app.ddm.addresses import storage_path
+from tasks_app.failures.booking import book_ends, note_ends
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,
@@ -37,6 +36,8 @@ from tasks_app.models import (
     TaskStatusLog,
     Worker,
 )
+from tasks_app.web.tasks.tabs import TABS
+from tasks_app.web.urls import urlpatterns
 from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB
 

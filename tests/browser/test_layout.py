@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerage_app.models import StorageEndpoint
-from jedisite import identity
-from tasks_app.accounting.failures import book_ends, note_ends
+from jedisite.identity import callers
+from tasks_app.failures.booking import book_ends, note_ends
 from tasks_app.models import Command, Job, Task, Worker
 from tests.browser.conftest import NARROW, WIDE
-from tests.tasks_app.dashboard.test_brokerage import decided  # noqa: F401
+from tests.tasks_app.web.test_brokerage import decided  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -26,12 +26,12 @@ def test_a_token_is_made_and_taken_back_on_its_page(open_page: Any, tmp_path: Pa
     page.get_by_label("It may").select_option("read")
     page.get_by_role("button", name="Make the token").click()
     token = page.locator("#token").inner_text()
-    assert identity.caller_of_token(token) is not None
+    assert callers.caller_of_token(token) is not None
     page.screenshot(path=tmp_path / "made.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     page.get_by_role("button", name="Revoke scripts on the laptop").click()
     page.get_by_text("is of no use any more").wait_for()
-    assert identity.caller_of_token(token) is None
+    assert callers.caller_of_token(token) is None
 
 
 def test_a_watched_page_refreshes_itself_and_can_be_paused(open_page: Any, busy_task: Task) -> None:

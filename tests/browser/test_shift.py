@@ -19,8 +19,8 @@ from django.utils import timezone
 from brokerage_app.models import VerdictRecord
 from jedisite.models import AuditEntry
 from tasks_app.agents import attention
+from tasks_app.domain.states import TaskStatus
 from tasks_app.models import Job, Task
-from tasks_app.states import TaskStatus
 from tests.flow.driving import add_dataset, add_queue, agents_turn, parameters, reads, settle, submit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jedisite import launch
+from jedisite.processes import launch
 from tests.installation import Site, wait_for
 
 pytestmark = pytest.mark.timeout(900)

@@ -1,6 +1,6 @@
 """PanDA's own pilot, as it comes from the package index, in the slots of an installation.
 
-It kills processes of its user all over the machine unless it is held: see `tasks_app/workers/panda.py`.
+It kills processes of its user all over the machine unless it is held: see `tasks_app/worker_node/submitters/panda.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from tasks_app.workers.panda import CannotIsolateError, check
+from tasks_app.worker_node.submitters.panda import CannotIsolateError, check
 from tests.installation import ROOT, Site, wait_for
 from tests.lacking import lacking
 
@@ -28,7 +28,7 @@ SLOTS = 5
 LIMIT_S = 400
 ENDED = {"finished", "failed", "cancelled", "closed"}
 MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_user('ada')"
-SECRET = "from tasks_app.usersecrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
+SECRET = "from tasks_app.submission.user_secrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
 LONGER = "from brokerage_app.models import Queue; Queue.objects.update(data={'timefloor': 60})"
 """Makes pilots run several jobs, one after the other."""
 THIEF = r"""

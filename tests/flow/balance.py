@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tasks_app import audit_sql
+from tasks_app.audit import flow_invariants
 from tasks_app.models import Command, TaskStatusLog
 
 MOST_TOLD = 3
@@ -13,11 +13,11 @@ MOST_TOLD = 3
 
 def assert_books_balance(when: str = "") -> None:
     """Fails with the invariants that do not hold, and the moves and commands of the first tasks that break them."""
-    broken = audit_sql.find()
+    broken = flow_invariants.find()
     assert not broken, "\n".join(filter(None, (when, *map(str, broken), *_histories(broken))))
 
 
-def _histories(broken: Iterable[audit_sql.Violation]) -> list[str]:
+def _histories(broken: Iterable[flow_invariants.Violation]) -> list[str]:
     tasks = dict.fromkeys(row["jeditaskid"] for found in broken for row in found.rows if row.get("jeditaskid"))
     return [line for task_id in list(tasks)[:MOST_TOLD] for line in _history(task_id)]
 

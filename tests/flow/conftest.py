@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks_app.pilots import dispatch
+from tasks_app.dispatch import handing_out
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_queue
 
@@ -15,7 +15,7 @@ from tests.flow.driving import add_queue
 @pytest.fixture
 def tables(transactional_db: None) -> None:
     """The domain's tables, empty, with one queue; every statement commits."""
-    dispatch._hints.clear()
+    handing_out._hints.clear()
     add_queue()
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from django.db import connection
 
 from brokerage_app.models import Queue
-from jedisite.agents import Pass
-from tasks_app import moves, sandboxes
+from jedisite.agents.passes import Pass
 from tasks_app.agents import (
     adder,
     commando,
@@ -33,7 +32,9 @@ from tasks_app.agents.watchdogs import (
     stale_locks,
     throttle,
 )
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
+from tasks_app.submission import sandboxes
 
 SITE = "SITE_A"
 USER = "ada"
@@ -92,7 +93,7 @@ def reads(dataset: str, stream: str = "IN", **more: Any) -> dict[str, Any]:
 
 
 def submit(params: dict[str, Any], parent: int | None = None, priority: int = 500) -> int:
-    return moves.submit(
+    return task_moves.submit(
         params,
         name=params["taskName"],
         user=USER,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tasks_app.pilots.dispatch import Request, get_jobs
-from tasks_app.pilots.report import Proof, Report, update_job
+from tasks_app.dispatch.handing_out import Request, get_jobs
+from tasks_app.dispatch.reports import Proof, Report, update_job
 from tests.flow.driving import SITE, settle
 
 Job = dict[str, Any]

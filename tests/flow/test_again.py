@@ -10,14 +10,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from brokerage_app.configuring import set_value
-from jedisite.identity import Caller, Role
-from tasks_app import audit_sql, known, moves, sandboxes, submitting
+from brokerage_app.grid.configuring import set_value
+from jedisite.identity.callers import Caller, Role
 from tasks_app.agents import commando, refiner
-from tasks_app.commands import rights
+from tasks_app.audit import flow_invariants
+from tasks_app.lifecycle import rights, task_moves
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import known_names, sandboxes, submitting
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -91,7 +92,7 @@ def test_a_task_that_was_taken_with_no_failure_at_all_is_tried_and_counted() -> 
     assert jobs(made) and [f.max_failure for f in files(made) if f.type == "input"] == [None, None]
     command(made, "kill")
     settle()
-    assert status(made) == "aborted" and audit_sql.find() == []
+    assert status(made) == "aborted" and flow_invariants.find() == []
 
 
 @pytest.mark.parametrize("again", ["retry", "incexec"])
@@ -153,7 +154,7 @@ def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str
     made = finished_task("lab.t.in.00001")
     command(made, "retry")
     drive(*[Pilot(failing_on("lab.t.in.00001"))])
-    moves.give_command(made, "retry", by="ada")
+    task_moves.give_command(made, "retry", by="ada")
     set_value("retry_task", key, value, by="ada")
     commando.run()
     assert status(made) == "exhausted"
@@ -165,7 +166,7 @@ def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str
 
 def test_a_task_with_files_tried_too_often_stays_where_it_is() -> None:
     made = finished_task("lab.t.in.00001")
-    given = moves.give_command(made, "retry", by="ada")
+    given = task_moves.give_command(made, "retry", by="ada")
     set_value("retry_task", "JOB_MAX_ATTEMPT_managed", "1", by="ada")
     set_value("retry_task", "JOB_MAX_ATTEMPT_user", "1", by="ada")
     commando.run()
@@ -178,7 +179,7 @@ def test_an_exhausted_task_that_ran_goes_on_as_it_was_and_no_file_is_touched() -
     made, pilot = running_task()
     pilot.end(pilot.ran[0], "finished")
     settle()
-    moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="nothing moved for days")
+    task_moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="nothing moved for days")
     before = list(Dataset.objects.filter(task_id=made).order_by("id").values())
     assert command(made, "retry").answer == "it is running again"
     now = task(made)
@@ -198,10 +199,10 @@ def test_an_exhausted_task_that_ran_goes_on_as_it_was_and_no_file_is_touched() -
 @pytest.mark.parametrize(("unit", "back"), [(None, "scouting"), ("kSI2kseconds", "running")])
 def test_an_exhausted_task_of_known_wall_time_scouts_no_more(unit: str | None, back: str) -> None:
     made, pilot = running_task(at_pilot=0)
-    moves.move_task(made, "exhausted", by="test", old_status="scouting", walltime_unit=unit)
+    task_moves.move_task(made, "exhausted", by="test", old_status="scouting", walltime_unit=unit)
     command(made, "retry")
     assert status(made) == back
-    moves.move_task(made, "running", by="test") if back == "scouting" else None
+    task_moves.move_task(made, "running", by="test") if back == "scouting" else None
     drive(pilot)
 
 
@@ -219,11 +220,11 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
 
 def test_more_attempts_are_refused_where_no_file_lacks_them() -> None:
     made, pilot = running_task()
-    with pytest.raises(moves.CommandRefusedError, match=f"task {made} has no file that has used up its attempts"):
-        moves.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
+    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} has no file that has used up its attempts"):
+        task_moves.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
     Task.objects.filter(pk=made).update(prod_source_label="managed")
-    with pytest.raises(moves.CommandRefusedError, match="only tasks with the label user"):
-        moves.give_command(made, "retry", by="ada")
+    with pytest.raises(task_moves.CommandRefusedError, match="only tasks with the label user"):
+        task_moves.give_command(made, "retry", by="ada")
     command(made, "kill")
     for job in pilot.ran:
         pilot.end(job, "failed")
@@ -260,7 +261,7 @@ def test_a_dataset_that_is_added_may_be_written_with_its_scope() -> None:
     made = finished_task()
     add_dataset("lab.more", 3)
     changes = {"dsForIN": "lab:lab.more"}
-    known.check_changes({"changes": changes}, [task(made)])
+    known_names.check_changes({"changes": changes}, [task(made)])
     before = last_job(made)
     run_again(made, **changes)
     assert used(made, before) == Counter(f"lab.more.{n:05d}" for n in range(3))
@@ -327,7 +328,7 @@ def test_lost_files_are_taken_again_by_an_incremental_execution_only() -> None:
     made = finished_task("lab.t.in.00001")
     lose(made, "lab.t.in.00001")
     said = "1 input file is lost, and all others were processed; nothing to retry. To have it looked up, run it again"
-    with pytest.raises(moves.CommandRefusedError, match=said):
+    with pytest.raises(task_moves.CommandRefusedError, match=said):
         command(made, "retry")
     run_again(made)
     assert (status(made), dataset(made).files_finished) == ("done", 4)
@@ -435,9 +436,9 @@ def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> No
     made = finished_task()
     before, rows = task(made), len(jobs(made))
     sentence = f"task {made} is done, and has processed every file that it takes of its inputs: nothing runs"
-    with pytest.raises(moves.CommandRefusedError, match=sentence):
+    with pytest.raises(task_moves.CommandRefusedError, match=sentence):
         command(made, "incexec", parameters={"changes": {"nFilesPerJob": 2}})
-    (late,) = moves.queue_commands([before], "incexec", by="ada", reason="given to many at once")
+    (late,) = task_moves.queue_commands([before], "incexec", by="ada", reason="given to many at once")
     commando.run()
     late.refresh_from_db()
     assert (late.status, late.answer) == ("refused", sentence)
@@ -483,9 +484,11 @@ def test_a_task_that_is_done_keeps_its_times_when_other_numbers_make_no_work(
     drive(Pilot())
     before, rows = task(made), len(jobs(made))
     assert before.status == "done"
-    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done, and .*: nothing runs"):
+    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} is done, and .*: nothing runs"):
         command(made, "incexec", parameters={"changes": changes})
-    (late,) = moves.queue_commands([before], "incexec", by="ada", reason="to many", parameters={"changes": changes})
+    (late,) = task_moves.queue_commands(
+        [before], "incexec", by="ada", reason="to many", parameters={"changes": changes}
+    )
     commando.run()
     late.refresh_from_db()
     after = task(made)
@@ -504,7 +507,9 @@ def test_a_task_that_makes_its_input_itself_runs_again_only_when_it_is_to_make_m
     made = submit(parameters("lab.t", noInput=True, nEvents=4, nEventsPerJob=2))
     drive(Pilot())
     assert status(made) == "done"
-    with pytest.raises(moves.CommandRefusedError, match="and its numbers of files and events make no further work"):
+    with pytest.raises(
+        task_moves.CommandRefusedError, match="and its numbers of files and events make no further work"
+    ):
         command(made, "incexec", parameters={"changes": {"nEvents": 4}})
     run_again(made, nEvents=6)
     assert (status(made), len(jobs(made))) == ("done", 3)
@@ -646,8 +651,8 @@ def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
     broken = again().task_id
     settle()
     assert status(broken) == "broken"
-    with pytest.raises(moves.CommandRefusedError, match="submit it again, under the same name"):
-        moves.give_command(broken, "retry", by="ada")
+    with pytest.raises(task_moves.CommandRefusedError, match="submit it again, under the same name"):
+        task_moves.give_command(broken, "retry", by="ada")
     add_files("lab.t.in", [1])
     made = again()
     assert made.is_new
@@ -661,7 +666,7 @@ def test_the_name_of_a_broken_task_that_had_jobs_is_taken(archived: bool) -> Non
     add_dataset("lab.t.in", 1)
     made = again().task_id
     settle()
-    moves.move_task(made, "tobroken", by="test", reason="no more")
+    task_moves.move_task(made, "tobroken", by="test", reason="no more")
     settle()
     assert (status(made), len(jobs(made)) > 0) == ("broken", True)
     if archived:
@@ -782,8 +787,8 @@ def test_children_that_are_hopeless_or_read_nothing_of_the_parent_are_left_alone
     add_dataset("lab.other", 1)
     beside = submit(parameters("lab.d", reads("lab.other"), nFilesPerJob=1), parent=tasks[0])
     drive(Pilot(failing_on("lab.in.00002")))
-    moves.move_task(tasks[1], "toincexec", by="test")
-    moves.move_task(tasks[1], "toabort", by="test")
+    task_moves.move_task(tasks[1], "toincexec", by="test")
+    task_moves.move_task(tasks[1], "toabort", by="test")
     settle()
     assert status(tasks[1]) == "aborted"
     command(tasks[0], "retry")

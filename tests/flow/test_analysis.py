@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, StorageEndpoint, VerdictRecord
-from tasks_app import moves
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Job
 from tests.flow.driving import SITE, USER, add_queue, jobs, parameters, reads, settle, states, status, task, wake
 from tests.flow.driving import agents_turn as turn
@@ -55,7 +55,7 @@ def dataset_at(endpoint: str, files: int = 4) -> None:
 
 def submit(name: str = "user.ada.analysis", **more: Any) -> int:
     params = parameters(name, reads(DATA), vo="atlas", nFilesPerJob=1, **more)
-    return moves.submit(
+    return task_moves.submit(
         params, name=name, user=USER, vo="atlas", label="user", task_type="anal", priority=500, parent_id=None
     )
 
@@ -120,7 +120,7 @@ def test_tasks_of_other_organisations_do_not_ask_for_input() -> None:
     queue("FAR", "SE_FAR")
     dataset_at("SE_NEAR")
     params = parameters("lab.t", reads(DATA), nFilesPerJob=1)
-    task_id = moves.submit(
+    task_id = task_moves.submit(
         params, name="lab.t", user=USER, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
     )
     settle()

@@ -9,7 +9,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from tasks_app import audit_sql, moves
+from tasks_app.audit import flow_invariants
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Dataset, File
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit, template
@@ -163,7 +164,7 @@ def _merging() -> int:
 
 
 def test_the_books_of_a_busy_installation_balance(busy: Pilot) -> None:
-    assert audit_sql.find() == []
+    assert flow_invariants.find() == []
 
 
 def test_each_attempt_of_the_only_job_of_a_task_may_make_a_file_of_the_same_name() -> None:
@@ -179,25 +180,25 @@ def test_each_attempt_of_the_only_job_of_a_task_may_make_a_file_of_the_same_name
     )
     drive(Pilot(lambda job: "failed" if job["attemptNr"] < 3 else "finished"))
     assert status(made) == "done" and len(jobs(made)) == 3
-    assert [found.invariant.name for found in audit_sql.find()] == []
+    assert [found.invariant.name for found in flow_invariants.find()] == []
     File.objects.filter(task_id=made, type="output").update(status="finished")
-    assert "output_name_once" in [found.invariant.name for found in audit_sql.find()]
+    assert "output_name_once" in [found.invariant.name for found in flow_invariants.find()]
 
 
 def test_every_invariant_has_a_name_of_its_own_and_is_broken_here() -> None:
-    names = [invariant.name for invariant in audit_sql.INVARIANTS]
+    names = [invariant.name for invariant in flow_invariants.INVARIANTS]
     assert len(set(names)) == len(names) >= 20
     assert set(names) == set(BREAKS)
 
 
 def test_each_invariant_that_is_broken_is_found(busy: Pilot) -> None:
     unseen = []
-    for invariant in audit_sql.INVARIANTS:
+    for invariant in flow_invariants.INVARIANTS:
         with transaction.atomic(), connection.cursor() as cursor:
-            assert audit_sql.check(cursor, invariant) is None
+            assert flow_invariants.check(cursor, invariant) is None
             cursor.execute(BREAKS[invariant.name])
             assert cursor.rowcount > 0, f"the test broke nothing of {invariant.name}"
-            violation = audit_sql.check(cursor, invariant)
+            violation = flow_invariants.check(cursor, invariant)
             if violation is None or not violation.count >= len(violation.rows) >= 1:
                 unseen.append(invariant.name)
             transaction.set_rollback(True)
@@ -208,7 +209,7 @@ def test_books_that_do_not_balance_are_shown_with_the_moves_and_commands_of_the_
     add_dataset("lab.in", 2)
     made = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
     drive(Pilot(failing_on("lab.in.00001")))
-    moves.give_command(made, "retry", by="ada")
+    task_moves.give_command(made, "retry", by="ada")
     drive(Pilot())
     assert status(made) == "done"
     assert_books_balance()
@@ -232,7 +233,7 @@ def audit(*arguments: str) -> tuple[int, str]:
 
 
 def test_the_command_ends_well_when_all_invariants_hold(busy: Pilot) -> None:
-    number = len(audit_sql.INVARIANTS)
+    number = len(flow_invariants.INVARIANTS)
     assert audit() == (0, f"{number} of {number} invariants hold\n")
     code, text = audit("--json")
     assert (code, json.loads(text)) == (0, {"ok": True, "checked": number, "broken": []})
@@ -256,4 +257,4 @@ def test_a_task_with_failures_leaves_balanced_books() -> None:
     add_dataset("lab.in", 4)
     submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=2, maxAttempt=2))
     drive(Pilot(failing_on("lab.in.00003")))
-    assert audit_sql.find() == []
+    assert flow_invariants.find() == []

@@ -14,12 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from brokerage_app.models import Queue, StorageEndpoint
-from jedisite.sql import hot_cursor
-from tasks_app import moves
-from tasks_app.accounting.outcomes import Outcome, book
+from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder, feeder, job_generator, libraries, refiner
 from tasks_app.agents.watchdogs import waiting_for_lib
-from tasks_app.explaining import whatif
+from tasks_app.explaining import deciding_again
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,
@@ -31,6 +30,7 @@ from tasks_app.models import (
     JobStatusLog,
     TaskParams,
 )
+from tasks_app.outcomes.outcomes import Outcome, book
 from tests.flow.driving import (
     SITE,
     add_dataset,
@@ -74,7 +74,7 @@ def build_task(name: str = "lab.t", files: int = 4, **more: Any) -> int:
 
 
 def give(task_id: int, command: str) -> None:
-    moves.give_command(task_id, command, by="ada", reason="because")
+    task_moves.give_command(task_id, command, by="ada", reason="because")
 
 
 def is_build(job: Described) -> bool:
@@ -238,7 +238,7 @@ def test_builds_that_fail_at_one_place_do_not_break_a_task_that_works_at_another
     assert status(made) == "done"
     assert len(builds(made, status="failed")) == 3, "after three failures the site gets no more jobs"
     assert {job.site for job in runs(made, status="finished")} == {SITE}
-    found = whatif.again(whatif.kept_of_task(made), [f"site.{SITE}.status=offline"])
+    found = deciding_again.again(deciding_again.kept_of_task(made), [f"site.{SITE}.status=offline"])
     assert [choice.site for choice in found.before.chosen] == [SITE]
     assert {skip.site: skip.code for skip in found.after.skipped} == {
         SITE: "site_offline",

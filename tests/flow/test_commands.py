@@ -7,16 +7,17 @@ from collections import Counter
 import pytest
 from django.utils import timezone
 
-from brokerage_app import records
-from brokerage_app.case import grid_of
-from tasks_app import claims, moves, placing
+from brokerage_app.cases.case import grid_of
+from brokerage_app.verdicts import records
 from tasks_app.agents import commando, feeder, job_generator, refiner
-from tasks_app.explaining.gates import first_no, walk
-from tasks_app.explaining.tasks import facts_of
-from tasks_app.generating import throttle
-from tasks_app.generating.world import World
+from tasks_app.domain.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.explaining.rules.gates import first_no, walk
+from tasks_app.explaining.why_task import facts_of
+from tasks_app.generation import throttle
+from tasks_app.generation.grid_view import World
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
-from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.submission import assignment
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -49,7 +50,7 @@ def running_task(files: int = 6, at_pilot: int = 2, name: str = "lab.t", **more:
 
 
 def command(task_id: int, name: str, **more: object) -> Command:
-    given = moves.give_command(task_id, name, by="ada", reason="because", **more)
+    given = task_moves.give_command(task_id, name, by="ada", reason="because", **more)
     commando.run()
     given.refresh_from_db()
     return given
@@ -187,7 +188,7 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     ]
     command(made, "pause")
     with pytest.raises(claims.LostClaimError):
-        refiner._refine(task_id, fence, queues_and_shares=placing.Policy.read())
+        refiner._refine(task_id, fence, queues_and_shares=assignment.Policy.read())
     assert status(made) == "paused"
 
 
@@ -272,7 +273,7 @@ def test_a_refused_retry_changes_nothing() -> None:
     before = dataset(made)
     why = f"It is not done since its parent task {parent} is finished"
     said = f"is finished, and all of its files were processed; nothing to retry. {why}"
-    with pytest.raises(moves.CommandRefusedError, match=said):
+    with pytest.raises(task_moves.CommandRefusedError, match=said):
         command(made, "retry")
     after = dataset(made)
     assert (after.status, after.files_used, status(made)) == (before.status, before.files_used, "finished")
@@ -299,7 +300,7 @@ def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
         (early, "was aborted before it had any input"),
     ):
         assert (status(one), "run it again (incexec)" in advice(one)) == ("aborted", True)
-        with pytest.raises(moves.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
+        with pytest.raises(task_moves.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
             command(one, "retry")
         assert command(one, "incexec").status == "done"
     drive(pilot)
@@ -321,7 +322,7 @@ def test_a_task_that_failed_before_it_had_input_is_done_when_advice_is_followed(
     blocked = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
     assert blocked is not None and "run it again (incexec)" in blocked.advice
     says = f"task {made} is failed and never had any input; nothing to retry. To have it looked up, run it again with incexec"
-    with pytest.raises(moves.CommandRefusedError, match=says):
+    with pytest.raises(task_moves.CommandRefusedError, match=says):
         command(made, "retry")
     add_dataset("lab.in", 2)
     assert command(made, "incexec").status == "done"
@@ -343,14 +344,14 @@ def test_a_task_without_input_whose_jobs_failed_is_done_when_it_is_retried_as_ad
 def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:
     made, pilot = running_task(files=1, at_pilot=0)
     drive(pilot)
-    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done; it has ended; nothing to kill$"):
-        moves.give_command(made, "kill", by="ada")
+    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} is done; it has ended; nothing to kill$"):
+        task_moves.give_command(made, "kill", by="ada")
 
 
 def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
     made, pilot = running_task(files=1, at_pilot=0)
-    given = moves.give_command(made, "pause", by="ada")
-    moves.move_task(made, "aborting", by="test")
+    given = task_moves.give_command(made, "pause", by="ada")
+    task_moves.move_task(made, "aborting", by="test")
     commando.run()
     given.refresh_from_db()
     assert given.status == "refused"
@@ -358,7 +359,7 @@ def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
     settle()
     command_log = JobStatusLog.objects.filter(status="throttled")
     assert not command_log.exists()
-    moves.move_task(made, "toabort", by="test") if status(made) == "aborting" else None
+    task_moves.move_task(made, "toabort", by="test") if status(made) == "aborting" else None
     for job in pilot.fetch(5):
         pilot.start(job)
         pilot.end(job, "failed")

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from jedisite.identity import Caller, Role
-from tasks_app import moves, submitting
+from jedisite.identity.callers import Caller, Role
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, UnknownDatasetError
-from tasks_app.ddm.registering import register_container, register_dataset
+from tasks_app.inputs.registering import register_container, register_dataset
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset
+from tasks_app.submission import submitting
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -136,11 +137,11 @@ def test_what_a_task_makes_when_it_runs_again_is_in_its_container_and_its_reader
     made = analysis("user.ada.t", DATA, MADE)
     if first == "aborted":
         settle()
-        moves.give_command(made, "kill", by="ada")
+        task_moves.give_command(made, "kill", by="ada")
     drive(Pilot(always("failed"), site="NEAR"))
     assert status(made) == first
     assert data_management().constituents(MADE) == []
-    moves.give_command(made, again, by="ada")
+    task_moves.give_command(made, again, by="ada")
     own = f"{MADE.rstrip('/')}.{made}"
     readers = [
         analysis(f"user.ada.early{n}", name, f"user.ada.early{n}.out/") for n, name in enumerate((MADE, own, MADE[:-1]))
@@ -167,7 +168,7 @@ def test_a_task_that_can_do_without_an_input_waits_for_one_that_is_being_made(wi
     made = analysis("user.ada.t", DATA, MADE)
     drive(Pilot(always("failed"), site="NEAR"))
     assert status(made) == "failed"
-    moves.give_command(made, "retry", by="ada")
+    task_moves.give_command(made, "retry", by="ada")
     reader = analysis("user.ada.r", f"{MADE.rstrip('/')}.{made}", "user.ada.r.out/", **{without: True})
     for _ in range(2):
         refiner.run()
@@ -183,7 +184,7 @@ def test_a_container_that_is_still_filled_is_waited_for_also_beside_another_inpu
     dataset_at("SE_NEAR")
     made = analysis("user.ada.t", DATA, MADE)
     drive(Pilot(always("failed"), site="NEAR"))
-    moves.give_command(made, "retry", by="ada")
+    task_moves.give_command(made, "retry", by="ada")
     reader = analysis("user.ada.r", f"{MADE},{DATA}", "user.ada.r.out/", **more)
     refiner.run()
     assert f"it waits for task {made}, which makes it" in (task(reader).error_dialog or "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db.transaction import atomic
 
-from jedisite.identity import Caller, Role
-from tasks_app import submitting
-from tasks_app.commands import serials
+from jedisite.identity.callers import Caller, Role
+from tasks_app.dispatch.reports import update_job
+from tasks_app.lifecycle import serials
 from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, PlannedOutput, TaskStatusLog
 from tasks_app.params.faults import ParamErrors
-from tasks_app.pilots.report import update_job
+from tasks_app.submission import submitting
 from tests.flow.driving import (
     add_dataset,
     dataset,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from tasks_app.accounting.endings import end_jobs
-from tasks_app.accounting.killcodes import Kill, error_code
+from tasks_app.domain.killcodes import Kill, error_code
+from tasks_app.outcomes.endings import end_jobs
 from tests.flow.driving import add_dataset, dataset, files, jobs, parameters, reads, settle, states, status, submit
 from tests.flow.pilot import Pilot, drive
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from brokerage_app.models import Queue
-from tasks_app.accounting.ranges import RangedFiles, files_of_ranges
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.models import CatalogueDataset, File, Job, JobParams
+from tasks_app.outcomes.ranges import RangedFiles, files_of_ranges
 from tests.flow.driving import (
     add_dataset,
     add_files,

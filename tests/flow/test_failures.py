@@ -10,12 +10,12 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tasks_app.accounting.failures import book_ends, note_ends
-from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.agents import failures
 from tasks_app.agents.watchdogs import archive, old_failures
+from tasks_app.domain.states import JobStatus
+from tasks_app.failures.booking import book_ends, note_ends
 from tasks_app.models import ErrorFingerprint, Job, JobEndDue, JobEnds, JobFailure
-from tasks_app.states import JobStatus
+from tasks_app.outcomes.outcomes import Outcome, book
 
 NOW = timezone.now()
 

@@ -9,9 +9,10 @@ import pytest
 from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
-from tasks_app import moves, statistics
 from tasks_app.agents import feeder, job_generator, refiner
-from tasks_app.explaining import whatif
+from tasks_app.counts import statistics
+from tasks_app.explaining import deciding_again
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Job
 from tests.flow.driving import SITE, add_queue, parameters, task, wake
 from tests.flow.pilot import Pilot, drive
@@ -26,7 +27,7 @@ def _few_places(settings: Any) -> None:
 
 def work_of(user: str, name: str, jobs: int, **more: Any) -> int:
     params = parameters(name, noInput=True, nEvents=jobs, nEventsPerJob=1, userName=user, **more)
-    made = moves.submit(
+    made = task_moves.submit(
         params, name=name, user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
     )
     refiner.run()
@@ -95,12 +96,12 @@ def test_who_has_the_own_part_is_told_what_the_generator_decided() -> None:
     work_of("ada", "lab.small", 3)
     job_generator.run()
     assert queued() == {"mal": 10, "ada": 3}
-    kept = {made: whatif.kept_of_task(made) for made in (large, mine)}
+    kept = {made: deciding_again.kept_of_task(made) for made in (large, mine)}
     assert {made: record.code for made, record in kept.items()} == {large: "", mine: "user_queue_long"}
     for record in kept.values():
-        assert whatif.again(record, []).before.code == record.code
+        assert deciding_again.again(record, []).before.code == record.code
     statistics.refresh()
-    helps = whatif.helping(kept[mine], timezone.now())
+    helps = deciding_again.helping(kept[mine], timezone.now())
     assert helps is not None and [one.sentence for one in helps.remedies] == [
         f"Wait until jobs that are queued at {SITE} have started; then {SITE} takes its jobs."
     ]

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, feeder, job_generator, refiner
-from tasks_app.explaining import whatif
+from tasks_app.explaining import deciding_again
 from tasks_app.models import File, FileRetry, Job, JobParams, RetryRule, Task
 from tests.flow.driving import (
     SITE,
@@ -161,7 +161,7 @@ def test_files_for_whose_memory_there_is_no_site_wait_with_a_sentence_and_the_ot
     generate()
     assert status(made) == "pending"
     assert "need 6000 MB" in (task(made).error_dialog or "")
-    helps = whatif.helping(whatif.kept_of_task(made), timezone.now())
+    helps = deciding_again.helping(deciding_again.kept_of_task(made), timezone.now())
     assert helps is not None and helps.remedies[0].sentence == (
         "Have the memory of a slot (MB) of SITE_A changed from 4000 to 6000; then SITE_A takes its jobs."
     )

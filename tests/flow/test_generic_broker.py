@@ -13,12 +13,12 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from brokerage_app.grid.repository import forget
 from brokerage_app.models import PilotCalls, Queue, QueueEndpoint, QueueStatusLog, StorageEndpoint, VerdictRecord
-from brokerage_app.repository import forget
 from jedisite.models import Agent
-from tasks_app import statistics
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, site_statistics
+from tasks_app.counts import statistics
 from tasks_app.models import Task
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, submit, wake
 

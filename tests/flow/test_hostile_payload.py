@@ -24,7 +24,7 @@ from tests.installation import Site, wait_for, walled_site
 
 LIMIT_S = 120
 USERS = "from django.contrib.auth.models import User; [User.objects.create_user(n) for n in ('ada', 'bob')]"
-SECRET = "from tasks_app.usersecrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
+SECRET = "from tasks_app.submission.user_secrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
 
 THIEF = r"""
 import glob, json, os, socket, subprocess, sys
@@ -168,7 +168,7 @@ def test_a_payload_on_a_whole_site_gets_nothing(site: Site, tokens: dict[str, st
 
 
 def test_no_secret_is_in_the_environment_or_the_words_of_a_process(site: Site) -> None:
-    wait_for(lambda: any("tasks_app.pilot" in one.cmdline() for one in site.victims()), "a pilot")
+    wait_for(lambda: any("tasks_app.worker_node.pilot" in one.cmdline() for one in site.victims()), "a pilot")
     kept = [*(site.home / "run").iterdir(), *(site.home / "work").glob("w-*/token"), site.home / "secret_key"]
     # Where the site is, and its process, is no secret.
     secrets = [path.read_text() for path in kept if path.name != "site.lock"]

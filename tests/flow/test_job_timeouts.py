@@ -10,10 +10,10 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.models import PilotCalls, Queue, QueueActivity
-from tasks_app import timeouts
-from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, TimeoutRule
-from tasks_app.accounting.killcodes import KILL_CODES, error_code
 from tasks_app.agents.watchdogs import job_timeouts, lost_jobs
+from tasks_app.configured import timeouts
+from tasks_app.domain.job_timeouts import TIMEOUTS, Do, TimeoutRule
+from tasks_app.domain.killcodes import KILL_CODES, error_code
 from tasks_app.models import File, Job, JobOutputReport, JobRetryHistory, Task, TaskParams
 from tests.flow.driving import add_dataset, files, jobs, parameters, reads, settle, states, status, submit
 from tests.flow.pilot import Pilot, always, drive

@@ -12,10 +12,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from tasks_app import storage
-from tasks_app.accounting.job_errors import ALL_FIELDS, ERRORS_OF_J, main_error
+from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
+from tasks_app.domain.job_errors import ALL_FIELDS, ERRORS_OF_J, main_error
 from tasks_app.models import Job, JobFile
 from tests.flow.driving import agents_turn, parameters, settle, submit
 from tests.flow.pilot import Pilot, report, update_job
@@ -53,7 +53,7 @@ def test_the_last_line_of_stderr_explains_a_failure(
     assert "KeyError: &#x27;&lt;b&gt;calibration" in client.get(f"/jobs/{told.id}/").content.decode()
     spoken = failed(SILENT | {"exe_error_diag": "the pilot's own words"}, b"other words\n", settings.JEDI_STORAGE)
     assert spoken.exe_error_diag == "the pilot's own words"
-    monkeypatch.setattr(storage, "PACKED_LIMIT", 10)
+    monkeypatch.setattr(small_files, "PACKED_LIMIT", 10)
     assert failed(SILENT, b"not read\n", settings.JEDI_STORAGE).exe_error_diag in (None, "")
 
 
@@ -93,5 +93,5 @@ def test_a_log_that_cannot_be_read_keeps_no_report_from_being_booked(
     def broken(*_: object, **__: object) -> None:
         raise IndexError("a fault of the reader")
 
-    monkeypatch.setattr(storage, "read_log", broken)
+    monkeypatch.setattr(small_files, "read_log", broken)
     assert failed(SILENT, b"not read\n", settings.JEDI_STORAGE).status == "failed"

@@ -11,14 +11,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from tasks_app import moves
-from tasks_app.accounting.missing import missing_outputs
-from tasks_app.accounting.recovery import CannotRecoverError, Recovery, recover
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local import file_url
+from tasks_app.lifecycle import task_moves as moves
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
+from tasks_app.outcomes.missing import missing_outputs
+from tasks_app.outcomes.recovery import CannotRecoverError, Recovery, recover
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -268,8 +268,8 @@ def test_a_child_loses_what_it_has_not_used_and_gets_what_is_made_in_its_place()
     pilot = Pilot()
     (job,) = pilot.fetch(1)
     pilot.start(job)
-    from tasks_app import moves
     from tasks_app.agents import commando
+    from tasks_app.lifecycle import task_moves as moves
 
     moves.give_command(second, "pause", by="ada")
     commando.run()

@@ -11,12 +11,12 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from tasks_app import moves
 from tasks_app.agents import feeder, job_generator, message_processor, messages, refiner
 from tasks_app.agents.watchdogs import old_messages
-from tasks_app.messaging import bus as buses
+from tasks_app.lifecycle import bus as buses
+from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle.bus import BusError, Message
 from tasks_app.messaging import effects, inbox
-from tasks_app.messaging.bus import BusError, Message
 from tasks_app.models import Command, Dataset, File, InMessage, OutMessage, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
@@ -72,7 +72,7 @@ def test_a_change_that_is_rolled_back_is_not_told() -> None:
         pass
 
     with pytest.raises(Crash), transaction.atomic():
-        moves.move_task(made, "pending", by="test", reason="never")
+        task_moves.move_task(made, "pending", by="test", reason="never")
         raise Crash
     assert told(made) == before
 
@@ -113,7 +113,7 @@ def test_a_message_that_is_committed_late_comes_behind_what_was_read_before_it()
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval(pg_get_serial_sequence('messages_out', 'id'))")
         early = cursor.fetchone()[0]
-    moves.move_task(second, "pending", by="test", error_dialog="it waits")
+    task_moves.move_task(second, "pending", by="test", error_dialog="it waits")
     messages.run(now=NOW)
     read = OutMessage.objects.order_by("position").last()
     assert read is not None and read.task_id == second
@@ -180,7 +180,7 @@ def test_a_publisher_that_is_killed_after_sending_sends_again_under_the_same_ids
 def test_two_publishers_give_each_message_one_place(broker: Broker) -> None:
     made = one_task()
     for number in range(60):
-        moves.move_task(made, "paused" if number % 2 == 0 else "registered", by="test")
+        task_moves.move_task(made, "paused" if number % 2 == 0 else "registered", by="test")
     start = threading.Barrier(2)
 
     def work() -> None:
@@ -319,7 +319,7 @@ def test_a_task_that_refuses_a_command_now_may_take_it_later() -> None:
     row = tell("m1", "task_command", task_id=made, command="resume")
     message_processor.run(now=NOW)
     assert "resume is accepted in" in again(row).error and row.parked is None
-    moves.give_command(made, "pause", by="ada")
+    task_moves.give_command(made, "pause", by="ada")
     settle()
     message_processor.run(now=row.next_try)
     assert again(row).processed

@@ -19,13 +19,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from jedisite.settings import _mail_server
-from tasks_app import moves
-from tasks_app.accounting.job_errors import JobError
 from tasks_app.agents import notification
+from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.states import COMMAND_ACCEPTED_IN, TaskCommand
+from tasks_app.lifecycle import task_moves
 from tasks_app.messaging import mail as mails
-from tasks_app.messaging import summary
+from tasks_app.messaging.rules import mail_summary
 from tasks_app.models import Command, Job, Notification, Task
-from tasks_app.states import COMMAND_ACCEPTED_IN, TaskCommand
 from tests.flow.driving import add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, always, drive, failing_on
 
@@ -107,9 +107,11 @@ def test_each_end_has_its_headline_and_its_advice(plan: str, more: dict[str, Any
 
 def test_every_command_that_a_mail_names_is_taken_in_that_state() -> None:
     assert not [
-        (state, name) for state, name in summary.COMMANDS.items() if state not in COMMAND_ACCEPTED_IN[TaskCommand(name)]
+        (state, name)
+        for state, name in mail_summary.COMMANDS.items()
+        if state not in COMMAND_ACCEPTED_IN[TaskCommand(name)]
     ]
-    assert set(summary.COMMANDS.values()) <= summary._SAID.keys()
+    assert set(mail_summary.COMMANDS.values()) <= mail_summary._SAID.keys()
 
 
 def test_a_task_that_was_finished_early_has_not_failed() -> None:
@@ -144,15 +146,15 @@ def test_who_submitted_by_prun_reads_of_pbook() -> None:
 )
 def test_advice_names_the_options_of_prun_to_its_users(key: str, named: str) -> None:
     error = JobError("pilot", key, "x")
-    assert named in summary.error_line(error, 1, from_client=True).advice
-    assert named not in summary.error_line(error, 1).advice
+    assert named in mail_summary.error_line(error, 1, from_client=True).advice
+    assert named not in mail_summary.error_line(error, 1).advice
 
 
 @pytest.mark.parametrize("status", ["finished", "failed"])
 def test_a_task_without_errors_is_not_told_to_mend_any(status: str) -> None:
-    made = summary.Ended(1, "t", status, "", "", 0, NOW, None, None, 4, 3, 0, {}, {})
+    made = mail_summary.Ended(1, "t", status, "", "", 0, NOW, None, None, 4, 3, 0, {}, {})
     assert "errors" not in " ".join(made.next_steps) and "again" in " ".join(made.next_steps)
-    with_error = replace(made, errors=(summary.error_line(JobError("pilot", "1165", "x"), 1),))
+    with_error = replace(made, errors=(mail_summary.error_line(JobError("pilot", "1165", "x"), 1),))
     assert "Look at the errors and mend their cause." in with_error.next_steps
     gone = replace(made, sites_gone=True)
     assert "with other sites" in gone.next_steps[0] and not gone.command
@@ -180,12 +182,12 @@ def test_a_pause_by_the_system_is_told_and_one_by_the_owner_is_not() -> None:
     add_dataset("lab.in", 4)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     settle()
-    moves.give_command(made, "pause", by="ada")
+    task_moves.give_command(made, "pause", by="ada")
     settle()
     assert status(made) == "paused" and not Notification.objects.exists()
-    moves.give_command(made, "resume", by="ada")
+    task_moves.give_command(made, "resume", by="ada")
     settle()
-    moves.move_task(made, "paused", by="post_processor", reason="9 of 10 jobs fail", remember=True)
+    task_moves.move_task(made, "paused", by="post_processor", reason="9 of 10 jobs fail", remember=True)
     notification.run(now=NOW)
     assert "was paused by the system" in text(mail.outbox[0]) and "9 of 10 jobs fail" in text(mail.outbox[0])
 
@@ -238,8 +240,8 @@ def test_a_mail_is_written_with_the_end_of_the_task_or_not_at_all() -> None:
         pass
 
     with pytest.raises(Crash), transaction.atomic():
-        moves.move_task(made, "tobroken", by="test")
-        moves.move_task(made, "broken", by="test", reason="x")
+        task_moves.move_task(made, "tobroken", by="test")
+        task_moves.move_task(made, "broken", by="test", reason="x")
         raise Crash
     assert not Notification.objects.exists()
 
@@ -338,7 +340,7 @@ def test_what_jobs_say_is_shown_and_never_markup() -> None:
 def test_a_task_that_ends_twice_is_told_of_twice() -> None:
     made = run_task(1)
     notification.run(now=NOW)
-    moves.give_command(made, "retry", by="ada")
+    task_moves.give_command(made, "retry", by="ada")
     drive(Pilot())
     notification.run(now=NOW)
     assert [re.sub(r".* is (\w+):.*", r"\1", sent.subject) for sent in mail.outbox] == ["finished", "done"]

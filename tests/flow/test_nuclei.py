@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import (
     GdpConfig,
     GridVersion,
@@ -25,11 +25,13 @@ from brokerage_app.models import (
     WorkQueue,
 )
 from jedisite.models import Agent
-from tasks_app import amending, locality, nuclei, readers
 from tasks_app.agents import feeder, refiner, task_broker
 from tasks_app.agents.watchdogs import replicas, site_statistics
-from tasks_app.explaining.places import why_site
+from tasks_app.explaining.why_site import why_site
+from tasks_app.generation import nuclei
+from tasks_app.inputs import locality, readers
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
+from tasks_app.submission import amending
 from tests.flow.driving import (
     add_dataset,
     add_queue,

@@ -14,13 +14,14 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.configured import forget
+from brokerage_app.grid.configured import forget
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, StorageEndpoint
 from jedisite.models import Agent
-from tasks_app import amending, statistics
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
+from tasks_app.counts import statistics
 from tasks_app.models import Job, Task
+from tasks_app.submission import amending
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, submit, wake
 
 pytestmark = pytest.mark.usefixtures("tables")

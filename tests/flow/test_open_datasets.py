@@ -13,7 +13,7 @@ from django.utils import timezone
 from tasks_app.agents import feeder, post_processor, refiner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
-from tasks_app.ddm.registering import register_container
+from tasks_app.inputs.registering import register_container
 from tasks_app.models import CatalogueDataset, Dataset, File, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,

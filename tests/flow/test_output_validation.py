@@ -12,11 +12,11 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from tasks_app.accounting import output_check
 from tasks_app.agents.watchdogs import expired_datasets
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
 from tasks_app.models import CatalogueDataset, CatalogueFile, File, JobFile, Task
+from tasks_app.outcomes import output_check
 from tests.flow.driving import add_dataset, dataset, jobs, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive, failing_on
 

@@ -18,16 +18,17 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from jedisite.roles import Caller, Role
-from tasks_app import moves, submitting
-from tasks_app.accounting import output_check
+from jedisite.vocabulary.roles import Caller, Role
 from tasks_app.agents.watchdogs import expired_datasets
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, ForeignDatasetError, Maker, NewFile
+from tasks_app.dispatch.reports import update_job
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
+from tasks_app.outcomes import output_check
 from tasks_app.params.faults import ParamErrors
-from tasks_app.pilots.report import update_job
+from tasks_app.submission import submitting
 from tests.flow.driving import parameters, reads, settle, status, task, template
 from tests.flow.pilot import Pilot, always, drive, report, stored
 
@@ -121,7 +122,7 @@ def anns(storage: Storage) -> Task:
 
 def submit_for(user: str, params: dict[str, Any]) -> int:
     """Past the door, as if its checks had a hole."""
-    return moves.submit(
+    return task_moves.submit(
         params,
         name=params["taskName"],
         user=user,

@@ -6,15 +6,16 @@ from collections import Counter
 
 import pytest
 
-from jedisite.identity import Caller, Role
-from tasks_app import moves, submitting
+from jedisite.identity.callers import Caller, Role
 from tasks_app.agents import feeder, job_generator, refiner
-from tasks_app.dashboard import commands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
-from tasks_app.explaining.tasks import why
+from tasks_app.domain.states import JOB_FINAL
+from tasks_app.explaining.why_task import why
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Task, TaskStatusLog
-from tasks_app.states import JOB_FINAL
+from tasks_app.submission import submitting
+from tasks_app.web.tasks import command_buttons
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -91,9 +92,9 @@ def test_a_task_that_names_only_the_dataset_is_finished_as_a_child_when_the_make
     last = TaskStatusLog.objects.filter(task_id=second).latest("id")
     assert (last.status, last.reason) == ("finished", said)
     assert last.status == "finished" and said in why(task(second))["blocked_by"]["sentence"]
-    moves.give_command(first, "retry", by="ada")
+    task_moves.give_command(first, "retry", by="ada")
     drive(Pilot())
-    moves.give_command(second, "incexec", by="ada")
+    task_moves.give_command(second, "incexec", by="ada")
     drive(Pilot())
     assert (status(first), status(second), task(second).error_dialog) == ("done", "done", None)
     assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
@@ -184,7 +185,7 @@ def test_a_child_that_is_submitted_after_its_parent_failed_is_broken_and_names_i
 def test_a_child_that_is_submitted_right_after_a_retry_of_its_failed_parent_waits_for_it() -> None:
     first = parent()
     drive(Pilot(always("failed")))
-    moves.give_command(first, "retry", by="ada")
+    task_moves.give_command(first, "retry", by="ada")
     raw = parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3, parent_tid=first, taskName="lab.c.task")
     submitting.submit(submitting.check(raw, ADA), by="ada")
     second = Task.objects.latest("id").id
@@ -216,7 +217,7 @@ def test_a_child_that_began_before_its_parent_was_killed_is_aborted_with_it() ->
     for _ in range(6):
         agents_turn()
         pilot.work(1)
-    moves.give_command(first, "kill", by="ada")
+    task_moves.give_command(first, "kill", by="ada")
     drive(pilot)
     assert (status(first), status(second)) == ("aborted", "aborted")
     assert all(job.status in JOB_FINAL for job in jobs(second))
@@ -284,16 +285,16 @@ def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and
     )
     assert said in (task(second).error_dialog or "")
     with pytest.raises(
-        moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, it is done too"
+        task_moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, it is done too"
     ):
-        moves.give_command(second, "retry", by="ada")
+        task_moves.give_command(second, "retry", by="ada")
     for job in pilot.ran:
         if job["taskID"] == first:
             pilot.end(job)
     drive(pilot)
     assert (status(first), status(second), len(jobs(second))) == ("done", "done", 2)
     assert task(second).error_dialog is None and dataset(second, "output").status == "done"
-    offered = commands.buttons(task(second), ADA)
+    offered = command_buttons.buttons(task(second), ADA)
     assert "retry" not in [act.name for act in offered.possible] and "incexec" in [act.name for act in offered.possible]
 
 

@@ -11,9 +11,9 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from tasks_app import claims, moves
 from tasks_app.agents import feeder, periodic, refiner
 from tasks_app.agents.watchdogs import archive
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import JobParams, PeriodicTask
 from tests.flow.driving import (
     agents_turn,
@@ -135,7 +135,7 @@ def test_failures_are_tried_again_and_change_nothing_of_the_schedule() -> None:
 
 
 def command(task_id: int, name: str) -> None:
-    moves.give_command(task_id, name, by="ada")
+    task_moves.give_command(task_id, name, by="ada")
     settle()
 
 

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.db import connection
 
 from brokerage_app.models import Queue, StorageEndpoint, VerdictRecord
-from tasks_app import claims
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import lost_jobs, pending, stale_locks
 from tasks_app.ddm.addresses import storage_path
+from tasks_app.dispatch.reports import update_job
+from tasks_app.lifecycle import claims
 from tasks_app.models import CatalogueFile, Job
-from tasks_app.pilots.report import update_job
 from tests.flow.driving import (
     SITE,
     add_dataset,

@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, WorkQueue
-from tasks_app import amending
 from tasks_app.agents import refiner
 from tasks_app.models import Job, Task
 from tasks_app.params.schema import ParamErrors
+from tasks_app.submission import amending
 from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, submit
 from tests.flow.pilot import Pilot
 

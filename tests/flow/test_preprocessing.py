@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tasks_app import moves
+from tasks_app.dispatch.reports import update_job
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Dataset, JobParams, TaskParams, TaskStatusLog
-from tasks_app.pilots.report import update_job
 from tests.flow.driving import (
     add_dataset,
     agents_turn,
@@ -140,7 +140,7 @@ def test_a_task_that_is_killed_meanwhile_is_aborted() -> None:
     made = two_steps()
     pilot = Pilot()
     got = first_job(pilot)
-    moves.give_command(made, "kill", by="ada")
+    task_moves.give_command(made, "kill", by="ada")
     agents_turn()
     pilot.end(got, "failed")
     settle()
@@ -151,7 +151,7 @@ def test_a_failed_step_can_be_retried() -> None:
     made = two_steps()
     drive(Pilot(lambda job: "failed"))
     assert status(made) == "failed"
-    moves.give_command(made, "incexec", by="ada")
+    task_moves.give_command(made, "incexec", by="ada")
     pilot = Pilot()
     got = first_job(pilot)
     assert status(made) == "preprocessing"

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from brokerage_app.configured import forget
+from brokerage_app.grid.configured import forget
 from brokerage_app.models import GdpConfig, Queue, ResourceType, VerdictRecord
 from tasks_app.models import Task
 from tests.flow.driving import SITE, add_dataset, add_queue, dataset, jobs, parameters, reads, status, task

@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from brokerage_app.information.local import ensure_local_site
+from brokerage_app.grid.local_twin import ensure_local_site
 from brokerage_app.models import QueueEndpoint
-from jedisite.identity import Caller, Role
-from tasks_app import sandboxes, submitting
+from jedisite.identity.callers import Caller, Role
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.registering import register_dataset
+from tasks_app.dispatch.reports import update_job
+from tasks_app.inputs.registering import register_dataset
 from tasks_app.models import CatalogueFile, Job, JobFile, Task
 from tasks_app.params.faults import ParamErrors
-from tasks_app.pilot.payload import command_line
-from tasks_app.pilots.report import update_job
+from tasks_app.submission import sandboxes, submitting
+from tasks_app.worker_node.pilot.payload import command_line
 from tests.flow.driving import ROUNDS, add_queue, agents_turn, jobs, status, task
 from tests.flow.pilot import Job as Described
 from tests.flow.pilot import Pilot, report

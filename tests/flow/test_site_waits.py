@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from brokerage_app import configured, queue_status
+from brokerage_app.grid import configured, queue_status
 from brokerage_app.models import (
     GdpConfig,
     GlobalShare,
@@ -25,12 +25,13 @@ from brokerage_app.models import (
     StorageEndpoint,
     VerdictRecord,
 )
+from jedisite.database.sql import the_time
 from jedisite.models import Agent
-from jedisite.sql import the_time
-from tasks_app import claims, moves, site_waits, statistics
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, site_statistics
-from tasks_app.generating import prepro
+from tasks_app.counts import statistics
+from tasks_app.generation import prepro
+from tasks_app.lifecycle import claims, site_waits, task_moves
 from tasks_app.models import Task, TaskStatusLog
 from tests.flow.driving import SITE, add_dataset, add_queue, jobs, parameters, reads, status, submit, task
 from tests.flow.test_preprocessing import two_steps
@@ -75,7 +76,7 @@ def unplaced(name: str = "lab.t", user: str = "ada") -> int:
 def submitted(name: str = "lab.t", user: str = "ada") -> int:
     add_dataset(f"{name}.in", 1)
     params = parameters(name, reads(f"{name}.in"), nFilesPerJob=1)
-    made = moves.submit(
+    made = task_moves.submit(
         params, name=name, user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
     )
     refiner.run()
@@ -314,7 +315,7 @@ def test_a_change_while_a_preprocessing_step_is_decided_is_not_lost() -> None:
 
 def set_aside(made: int, state: str, **more: Any) -> None:
     ((_, fence),) = claims.claim_tasks("t", [state], 1, condition="t.jeditaskid = %(id)s", values={"id": made})
-    moves.set_aside(made, fence, by="t", reason="it waits", wait=timedelta(hours=1), **more)
+    task_moves.set_aside(made, fence, by="t", reason="it waits", wait=timedelta(hours=1), **more)
 
 
 def test_tasks_that_wait_for_something_else_are_left_alone() -> None:
@@ -329,7 +330,7 @@ def test_tasks_that_wait_for_something_else_are_left_alone() -> None:
     feeder.run()
     set_aside(held, "ready", frozen=False)
     paused = waiting("lab.paused")
-    moves.move_task(paused, "paused", by="ada", old_status="ready")
+    task_moves.move_task(paused, "paused", by="ada", old_status="ready")
     later(LONG_AGO)
     open_queue()
     assert pending.run().items == 1

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tasks_app.agents import feeder, job_generator, refiner
-from tasks_app.ddm.registering import register_container
+from tasks_app.inputs.registering import register_container
 from tasks_app.models import Dataset, JobParams, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,

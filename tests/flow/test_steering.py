@@ -9,8 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.models import Queue
-from tasks_app import moves
 from tasks_app.agents import commando, feeder, refiner
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
 from tests.flow.driving import (
@@ -44,7 +44,7 @@ def told(task_id: int) -> list[str]:
 
 def test_a_task_paused_while_it_waits_returns_to_what_it_did_before_it_waited() -> None:
     made, pilot = running_task(at_pilot=0)
-    moves.move_task(made, "pending", by="test", remember=True)
+    task_moves.move_task(made, "pending", by="test", remember=True)
     command(made, "pause")
     assert (status(made), task(made).old_status) == ("paused", "running")
     command(made, "resume")
@@ -54,11 +54,11 @@ def test_a_task_paused_while_it_waits_returns_to_what_it_did_before_it_waited() 
 
 def test_a_throttled_task_can_be_paused_and_resumed_and_remembers_nothing() -> None:
     made, pilot = running_task(at_pilot=0)
-    moves.move_task(made, "throttled", by="test", remember=True)
+    task_moves.move_task(made, "throttled", by="test", remember=True)
     command(made, "pause")
     command(made, "resume")
     assert (status(made), task(made).old_status) == ("running", None)
-    moves.move_task(made, "throttled", by="test", remember=True)
+    task_moves.move_task(made, "throttled", by="test", remember=True)
     command(made, "resume")
     assert (status(made), task(made).old_status) == ("running", None)
     drive(pilot)
@@ -68,7 +68,7 @@ def test_a_throttled_task_can_be_paused_and_resumed_and_remembers_nothing() -> N
 def test_commands_are_obeyed_in_the_order_in_which_a_task_got_them() -> None:
     made, pilot = running_task()
     for name in ("pause", "kill"):
-        moves.give_command(made, name, by="ada")
+        task_moves.give_command(made, name, by="ada")
     assert commando.run().items == 2
     assert list(Command.objects.order_by("id").values_list("name", "status")) == [("pause", "done"), ("kill", "done")]
     for job in pilot.ran:
@@ -80,7 +80,7 @@ def test_commands_are_obeyed_in_the_order_in_which_a_task_got_them() -> None:
 def test_a_task_that_is_paused_and_resumed_at_once_goes_on() -> None:
     made, pilot = running_task()
     for name in ("pause", "resume", "pause", "resume"):
-        moves.give_command(made, name, by="ada")
+        task_moves.give_command(made, name, by="ada")
     assert commando.run().items == 4
     assert set(Command.objects.values_list("status", flat=True)) == {"done"}
     assert (status(made), task(made).old_status, states(made)) == ("running", None, {"running": 2, "activated": 4})
@@ -93,13 +93,13 @@ def test_a_task_that_is_paused_and_resumed_at_once_goes_on() -> None:
 @pytest.mark.parametrize("first", ["kill", "finish"])
 def test_a_retry_that_follows_the_end_of_a_task_at_once_says_what_to_wait_for(first: str) -> None:
     made, _ = running_task(prodSourceLabel="user")
-    moves.give_command(made, first, by="ada")
+    task_moves.give_command(made, first, by="ada")
     wait = "wait until it has ended, then retry is accepted"
-    with pytest.raises(moves.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
-        moves.give_command(made, "retry", by="ada")
+    with pytest.raises(task_moves.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
+        task_moves.give_command(made, "retry", by="ada")
     commando.run()
-    with pytest.raises(moves.CommandRefusedError, match=f"is {status(made)}; {wait}"):
-        moves.give_command(made, "retry", by="ada")
+    with pytest.raises(task_moves.CommandRefusedError, match=f"is {status(made)}; {wait}"):
+        task_moves.give_command(made, "retry", by="ada")
     assert Command.objects.get().status == "done"
 
 
@@ -171,7 +171,7 @@ def test_a_soft_reassignment_lets_running_jobs_end_where_they_are() -> None:
 
 def test_a_reassignment_may_leave_all_jobs_and_the_state() -> None:
     made, pilot = running_task()
-    moves.move_task(made, "pending", by="test", remember=True)
+    task_moves.move_task(made, "pending", by="test", remember=True)
     command(made, "reassign", parameters={"nucleus": "NUCLEUS_A", "mode": "nokill", "back": True})
     assert (status(made), task(made).nucleus, states(made)) == ("running", "NUCLEUS_A", {"activated": 4, "running": 2})
     for job in pilot.ran:
@@ -197,7 +197,7 @@ def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
     refiner.run()
     assert (status(made), task(made).old_status) == ("pending", "registered")
     with pytest.raises(
-        moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
+        task_moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
     ):
         command(made, "reassign", parameters={"site": SITE})
     assert status(made) == "pending"
@@ -211,7 +211,7 @@ def test_an_avalanche_marks_a_scouting_task_and_leaves_its_state() -> None:
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     refiner.run()
     feeder.run()
-    moves.move_task(made, "scouting", by="test")
+    task_moves.move_task(made, "scouting", by="test")
     command(made, "avalanche")
     assert (status(made), task(made).walltime_unit) == ("scouting", "ava")
     assert told(made)[-1] == "scouts skipped by ada: because"
@@ -241,7 +241,7 @@ def test_a_release_uses_files_that_are_being_staged() -> None:
 
 def test_a_task_that_stays_long_in_the_midst_of_a_command_gets_it_again() -> None:
     made, pilot = running_task()
-    moves.move_task(made, "aborting", by="somebody that died")
+    task_moves.move_task(made, "aborting", by="somebody that died")
     settle_commando()
     assert states(made) == {"activated": 4, "running": 2}
     commando.run(now=timezone.now() + LATER)
@@ -255,8 +255,8 @@ def test_a_task_that_stays_long_in_the_midst_of_a_command_gets_it_again() -> Non
 
 def test_a_watch_dog_that_only_moves_a_task_to_finishing_is_enough() -> None:
     made, pilot = running_task(at_pilot=1)
-    moves.move_task(made, "exhausted", by="test", remember=True)
-    moves.move_task(made, "finishing", by="a watch dog")
+    task_moves.move_task(made, "exhausted", by="test", remember=True)
+    task_moves.move_task(made, "finishing", by="a watch dog")
     later = timezone.now() + LATER
     commando.run(now=later)
     assert states(made) == {"cancelled": 5, "running": 1}
@@ -274,7 +274,7 @@ def test_a_retry_that_was_cut_off_is_carried_out_or_taken_back() -> None:
     made, pilot = running_task(files=2, at_pilot=0, maxAttempt=1)
     pilot.plan = lambda job: "failed" if "00001" in job["inFiles"] else "finished"
     drive(pilot)
-    moves.move_task(made, "toretry", by="somebody that died", remember=True)
+    task_moves.move_task(made, "toretry", by="somebody that died", remember=True)
     commando.run(now=timezone.now() + LATER)
     assert status(made) == "ready"
     pilot.plan = lambda job: "finished"
@@ -289,7 +289,7 @@ def test_a_cut_off_retry_of_a_task_with_nothing_left_returns_to_where_it_was() -
     made = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, noWaitParent=True), parent=parent)
     drive(Pilot(failing_on("lab.p.in.00001")))
     assert status(made) == "finished"
-    moves.move_task(made, "toretry", by="somebody that died", remember=True)
+    task_moves.move_task(made, "toretry", by="somebody that died", remember=True)
     commando.run(now=timezone.now() + LATER)
     assert status(made) == "finished"
     assert "no file to try again" in (task(made).error_dialog or "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import DatasetReplica, GdpConfig, QueueEndpoint, StorageEndpoint
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, task_withholder

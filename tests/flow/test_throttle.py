@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, GlobalShare, ThrottleRecord, WorkQueue
 from jedisite.models import Agent
 from tasks_app.agents import feeder, job_generator, refiner
-from tasks_app.explaining.tasks import why
+from tasks_app.explaining.why_task import why
 from tasks_app.models import Job, Task
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
 
@@ -274,7 +274,7 @@ def test_slots_that_stand_by_count_as_running() -> None:
 
 
 def test_an_installation_without_shares_counts_nothing(django_assert_max_num_queries: Any) -> None:
-    from tasks_app.generating import throttle
+    from tasks_app.generation import throttle
 
     ready_task(work_queue(share=None))
     configured.configuration()

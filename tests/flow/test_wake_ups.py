@@ -9,12 +9,13 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tasks_app import claims, moves, readers
-from tasks_app.accounting import children
 from tasks_app.agents import adder, feeder, job_generator, post_processor, refiner
-from tasks_app.ddm.registering import register_dataset
-from tasks_app.explaining.tasks import why
+from tasks_app.explaining.why_task import why
+from tasks_app.inputs import readers
+from tasks_app.inputs.registering import register_dataset
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import CatalogueDataset, Dataset, Task
+from tasks_app.outcomes import children
 from tests.flow.driving import add_dataset, agents_turn, dataset, parameters, reads, status, submit, task
 from tests.flow.pilot import Pilot, always
 from tests.locks import FOR_NO_KEY_UPDATE, another, waits
@@ -153,7 +154,7 @@ def test_a_child_that_is_set_aside_when_its_parent_has_ended_is_tried_again_at_o
     first, second = family()
     ((_, fence),) = claims.claim_tasks("t", ["registered"], 1, condition="t.jeditaskid = %(id)s", values={"id": second})
     Task.objects.filter(pk=first).update(status="done")
-    moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
+    task_moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
     assert task(second).status == "pending"
     assert task(second).next_check <= timezone.now()
 
@@ -161,7 +162,7 @@ def test_a_child_that_is_set_aside_when_its_parent_has_ended_is_tried_again_at_o
 def test_a_child_whose_parent_runs_on_waits_as_long_as_was_said() -> None:
     _, second = family()
     ((_, fence),) = claims.claim_tasks("t", ["registered"], 1, condition="t.jeditaskid = %(id)s", values={"id": second})
-    moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
+    task_moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
     assert task(second).next_check > timezone.now() + timedelta(minutes=50)
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import (
     GdpConfig,
     GlobalShare,
@@ -23,8 +23,7 @@ from brokerage_app.models import (
     Site,
     StorageEndpoint,
 )
-from jedisite.agents import REGISTRY
-from tasks_app import claims, moves, timeouts
+from jedisite.agents.passes import REGISTRY
 from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
     auto_pause,
@@ -40,6 +39,8 @@ from tasks_app.agents.watchdogs import (
     throttle,
     user_caps,
 )
+from tasks_app.configured import timeouts
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
@@ -97,7 +98,7 @@ def put_aside(by: str = "job_generator", priority: int = 500, **more: Any) -> in
     if by != "job_generator":
         pending.run(now=timezone.now() + timedelta(hours=2))
         ((_, fence),) = claims.claim_tasks("test", ["ready"], 1, even_waiting=True)
-        moves.set_aside(made, fence, by=by, reason="no nucleus")
+        task_moves.set_aside(made, fence, by=by, reason="no nucleus")
     assert status(made) == "pending"
     return made
 
@@ -137,7 +138,7 @@ def exhausted_task(**more: Any) -> tuple[int, datetime]:
     pilot = Pilot(failing_on("lab.t.in.00001"))
     pilot.work(2)
     settle()
-    moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="its scouts failed")
+    task_moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="its scouts failed")
     since = task(made).state_change_time
     assert since
     return made, since
@@ -190,7 +191,7 @@ def _throttled_user() -> Case:
 
 def _paused() -> Case:
     made = made_task(2)
-    moves.move_task(made, "paused", by="ada", remember=True)
+    task_moves.move_task(made, "paused", by="ada", remember=True)
     _, second = jobs(made)
     update("jobs", "pandaid", second.id, jobstatus="assigned")
     since = task(made).state_change_time
@@ -419,7 +420,7 @@ def test_tasks_without_throttling_try_on() -> None:
 
 def test_a_throttled_task_without_files_left_goes_on_at_once() -> None:
     made = made_task(2)
-    moves.move_task(
+    task_moves.move_task(
         made,
         "throttled",
         by="test",
@@ -575,7 +576,7 @@ def test_jobs_of_paused_tasks_are_quiet_and_come_back_with_the_task() -> None:
     made = Task.objects.get().id
     closed = jobs(made, status="closed")[0]
     assert (closed.sub_status, closed.task_buffer_error_code) == ("toreassign", 151)
-    moves.give_command(made, "resume", by="ada")
+    task_moves.give_command(made, "resume", by="ada")
     drive(Pilot())
     assert status(made) == "done"
 
@@ -643,7 +644,7 @@ def test_a_cap_concerns_its_user_only_and_paused_tasks_keep_their_jobs_held(sett
     update("jedi_tasks", "jeditaskid", other, username="eve")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs SET produsername = 'eve' WHERE jeditaskid = %s", [other])
-    moves.give_command(other, "pause", by="eve")
+    task_moves.give_command(other, "pause", by="eve")
     settle()
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
     user_caps.run()

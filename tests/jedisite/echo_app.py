@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import Any
 
-from jedisite import connection_counts, web_worker
-from jedisite.arrivals import WHOSE_BODY
+from jedisite.server import connection_counts, web_worker
+from jedisite.server.arrivals import WHOSE_BODY
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
 if held := os.environ.get("ECHO_MOST_HELD"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from jedisite.supervisor import Process, Supervisor
+from jedisite.processes.supervisor import Process, Supervisor
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from jedisite.postgres import EmbeddedServer
+from jedisite.processes.postgres import EmbeddedServer
 
 
 def main() -> None:

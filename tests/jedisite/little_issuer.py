@@ -14,7 +14,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from jedisite.oidc_settings import Provider
+from jedisite.identity.oidc_settings import Provider
 
 AUDIENCE = "https://panda.example"
 

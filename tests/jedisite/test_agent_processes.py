@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tasks_app.benchmarks.database import drop
+from tasks_app.labs.bench.database import drop
 from tests.jedisite.probe.apps import PERIOD_S, TABLE
 
 from .waiting import until

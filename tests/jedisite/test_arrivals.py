@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jedisite.arrivals import LONGEST_HEAD, SMALL_BODY, Arrival, Patience, merged
+from jedisite.server.arrivals import LONGEST_HEAD, SMALL_BODY, Arrival, Patience, merged
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: here\r\n"
 LIMITS = merged({"head": "10", "body": "20", "rate": "100"})

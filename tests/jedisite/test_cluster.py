@@ -15,7 +15,7 @@ import psutil
 import pytest
 from django.db import connection
 
-from jedisite import agents
+from jedisite.agents import passes as agents
 from jedisite.models import Agent
 
 pytestmark = pytest.mark.timeout(600)

@@ -9,7 +9,7 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.core.management.base import SystemCheckError
 
-from jedisite.command_line import Suggesting
+from jedisite.management.command_line import Suggesting
 
 OURS = sorted(name for name, app in get_commands().items() if app.endswith("_app") or app == "jedisite")
 

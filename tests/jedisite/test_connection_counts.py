@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from jedisite.connection_counts import NEAR, ByAddress
+from jedisite.server.connection_counts import NEAR, ByAddress
 
 
 def counts(most: int = 2) -> ByAddress:

@@ -16,9 +16,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 from django.test import Client, RequestFactory
 
-from jedisite import database_limits
-from jedisite.database_faults import AWAY, BUSY, DISK_FULL, SLOW, fault_of
-from jedisite.middleware import DatabaseFaults
+from jedisite.database import database_limits
+from jedisite.database.database_faults import AWAY, BUSY, DISK_FULL, SLOW, fault_of
+from jedisite.web.middleware import DatabaseFaults
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

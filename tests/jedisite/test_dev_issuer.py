@@ -19,8 +19,8 @@ from django.core.checks import run_checks
 from django.test import Client
 from django.utils import timezone
 
-from jedisite import dev_keys, device_logins, identity
-from jedisite.identity import Right
+from jedisite.identity import callers, dev_keys, device_logins
+from jedisite.identity.callers import Right
 from jedisite.models import AuditEntry, DeviceLogin
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -91,7 +91,7 @@ def test_a_device_gets_in_as_the_person_who_confirms(
         return get(f"{live_server.url}/api/v2/tasks/", Authorization=f"Bearer {token}", Origin=origin)["results"]
 
     assert tasks(given["id_token"], "dev") == []
-    caller = identity.caller_of_token(given["id_token"], "dev.production")
+    caller = callers.caller_of_token(given["id_token"], "dev.production")
     assert caller is not None and caller.name == "ada" and caller.may(Right.COMMAND_ANY)
 
     renew = {"client_id": config["client_id"], "client_secret": "", "grant_type": "refresh_token"}

@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from jedisite import first_account, identity
+from jedisite.identity import callers, first_account
 from jedisite.models import AuditEntry
-from tasks_app.dashboard.act_words import title_of
 from tasks_app.management.commands import demo
+from tasks_app.web.tasks.act_words import title_of
 
 pytestmark = pytest.mark.django_db
 URL = "http://127.0.0.1:8000"
@@ -28,8 +28,8 @@ def test_the_first_start_makes_an_account_that_runs_the_site(client: Client) -> 
     assert f"manage.py token make {name}" in more and f"changepassword {name}" in more
     token = io.StringIO()
     call_command("token", "make", name, stdout=token)
-    caller = identity.caller_of_token(token.getvalue().strip())
-    assert caller is not None and caller.may(identity.Right.OPERATE)
+    caller = callers.caller_of_token(token.getvalue().strip())
+    assert caller is not None and caller.may(callers.Right.OPERATE)
     again = first_account.lines(URL)
     assert again[1:] == [f"user {name}", more] and User.objects.count() == 2
 

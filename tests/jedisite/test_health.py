@@ -12,8 +12,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from jedisite import health
 from jedisite.models import Agent
+from jedisite.web import health
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import DataError, connection
 
-from jedisite.sql import FEW_ROWS, hot_cursor
+from jedisite.database.sql import FEW_ROWS, hot_cursor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,10 +20,10 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jedisite import identity
-from jedisite.identity import Caller, HasRight, Right, Role
+from jedisite.identity import callers
+from jedisite.identity.callers import Caller, HasRight, Right, Role
 from jedisite.models import Agent, ApiToken, ForeignIdentity
-from jedisite.roles import Scope
+from jedisite.vocabulary.roles import Scope
 from tasks_app.api.panda.wire import StatusCode
 from tasks_app.models import Command, Dataset, Job, Task
 from tests.jedisite.little_issuer import LittleIssuer
@@ -399,9 +399,9 @@ def client_of(
         else:
             token = make_token("user" if caller == "revoked token" else caller)
         if caller == "revoked token":
-            row = identity.row_of_token(token)
+            row = callers.row_of_token(token)
             assert row is not None
-            identity.revoke_token(row)
+            callers.revoke_token(row)
         return Client(headers={"authorization": f"Bearer {token}"})
 
     return make
@@ -432,7 +432,7 @@ def test_every_view_names_the_right_that_is_expected(where: str, entry: URLPatte
 
 def test_roles_have_the_rights_that_are_expected() -> None:
     for role in Role:
-        assert identity.RIGHTS[role] == CALLERS[role.value], role
+        assert callers.RIGHTS[role] == CALLERS[role.value], role
 
 
 def test_a_scope_gives_no_right_that_its_owner_has_not() -> None:
@@ -527,7 +527,7 @@ def test_only_the_hash_of_a_token_is_kept(make_token: Callable[..., str]) -> Non
 def test_the_token_of_a_user_reads_as_a_jwt_and_is_checked_as_a_whole(make_user: Callable[..., User]) -> None:
     ada = make_user("ada", first_name="Ada>?~ü", last_name="Lovelace")
     ada.groups.add(Group.objects.create(name="manager:phys-higgs"))
-    token = identity.issue_token("laptop", "user", user=ada, lifetime=timedelta(days=1))
+    token = callers.issue_token("laptop", "user", user=ada, lifetime=timedelta(days=1))
     header, claims, secret = token.split(".")
     assert secret.startswith("jedi_") and decoded(header) == {"typ": "JWT", "alg": "jedi-opaque"}
     expires = ApiToken.objects.get().expires
@@ -539,12 +539,12 @@ def test_the_token_of_a_user_reads_as_a_jwt_and_is_checked_as_a_whole(make_user:
         "groups": ["phys-higgs/production"],
         "exp": int(expires.timestamp()),
     }
-    assert identity.caller_of_token(token) is not None
+    assert callers.caller_of_token(token) is not None
     other = encoded({**decoded(claims), "preferred_username": "root"})
     for forged in (f"{header}.{other}.{secret}", secret, f"x.{claims}.{secret}"):
-        assert identity.caller_of_token(forged) is None
+        assert callers.caller_of_token(forged) is None
     with pytest.raises(AuthenticationFailed):
-        identity.caller_of_token(f"{header}.{claims}.")
+        callers.caller_of_token(f"{header}.{claims}.")
 
 
 def decoded(part: str) -> Any:
@@ -560,11 +560,11 @@ def test_a_token_of_somebody_who_left_is_nobodys(
 ) -> None:
     token = make_token()
     User.objects.filter(username="ada").update(is_active=False)
-    assert identity.caller_of_token(token) is None
+    assert callers.caller_of_token(token) is None
 
 
 def test_a_pilot_token_knows_its_site(make_token: Callable[..., str]) -> None:
-    caller = identity.caller_of_token(make_token("pilot", site="SITE_A"))
+    caller = callers.caller_of_token(make_token("pilot", site="SITE_A"))
     assert caller == Caller("pilot:pilot", frozenset({Role.PILOT}), "SITE_A")
 
 
@@ -573,18 +573,18 @@ def test_a_token_is_trusted_for_a_short_time_only(
 ) -> None:
     token = make_token()
     now = [1000.0]
-    monkeypatch.setattr("jedisite.identity.time.monotonic", lambda: now[0])
-    assert identity.caller_of_token(token) is not None
+    monkeypatch.setattr("jedisite.identity.callers.time.monotonic", lambda: now[0])
+    assert callers.caller_of_token(token) is not None
     ApiToken.objects.update(revoked=True)  # by another process
-    assert identity.caller_of_token(token) is not None
-    now[0] += identity.CACHE_S + 0.1
-    assert identity.caller_of_token(token) is None
+    assert callers.caller_of_token(token) is not None
+    now[0] += callers.CACHE_S + 0.1
+    assert callers.caller_of_token(token) is None
 
 
 def test_a_group_manager_commands_the_tasks_of_that_group(make_user: Callable[..., User]) -> None:
     ian = make_user("ian", "group manager")
     ian.groups.add(Group.objects.create(name="manager:"))
-    caller = identity.caller_of_user(ian)
+    caller = callers.caller_of_user(ian)
     assert caller == Caller("ian", frozenset({Role.USER, Role.MANAGER}), manages=frozenset({"phys-higgs"}))
     cases = [("phys-higgs", True), ("phys-top", False), ("", False), (None, False)]
     assert [caller.may_command("ada", group) for group, _ in cases] == [may for _, may in cases]
@@ -597,12 +597,12 @@ def test_a_group_member_fetches_the_files_of_that_group_and_commands_none_of_its
 ) -> None:
     mia = make_user("mia")
     mia.groups.add(*(Group.objects.create(name=name) for name in ("member:phys-higgs", "member:")))
-    caller = identity.caller_of_user(mia)
+    caller = callers.caller_of_user(mia)
     assert caller == Caller("mia", frozenset({Role.USER}), member_of=frozenset({"phys-higgs"}))
     cases = [("phys-higgs", True), ("phys-top", False), ("", False), (None, False)]
     assert [caller.may_fetch("ada", group) for group, _ in cases] == [may for _, may in cases]
     assert not caller.may_command("ada", "phys-higgs") and not caller.may_submit_for("phys-higgs")
-    assert identity.groups_managed_by(mia) == []
+    assert callers.groups_managed_by(mia) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psutil
 import pytest
 
-from jedisite.launch import (
+from jedisite.processes.launch import (
     ALIVE_PATH,
     FIRST_PORT,
     WEB_WORKER,
@@ -25,7 +25,7 @@ from jedisite.launch import (
     take_port,
     wait_until_alive,
 )
-from jedisite.supervisor import Process, Supervisor
+from jedisite.processes.supervisor import Process, Supervisor
 from manage import is_light, needs_database
 from tests.lacking import lacking
 
@@ -303,7 +303,7 @@ from django.core.management import get_commands, load_command_class
 django.setup()
 ours = {name: app for name, app in get_commands().items() if app in ("jedisite", "brokerage_app", "tasks_app", "events_app")}
 assert {"token", "up", "submit", "config"} <= set(ours), ours
-print("heavy", [name for name in sys.modules if name.startswith(("tasks_app.agents.", "unfold", "tasks_app.admin"))])
+print("heavy", [name for name in sys.modules if name.startswith(("tasks_app.agents.", "unfold", "tasks_app.admin.task_admin"))])
 for name, app in ours.items():
     load_command_class(app, name).create_parser("manage.py", name).format_help()
 """

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from jedisite import settings
-from jedisite.logs import MOST_LINES, sentence_of
+from jedisite.processes.logs import MOST_LINES, sentence_of
 
 SECRET = "hunter2"
 

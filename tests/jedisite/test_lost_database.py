@@ -11,8 +11,8 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import RequestFactory
 
-from jedisite.short_way import Handler
-from jedisite.sql import hot_cursor
+from jedisite.database.sql import hot_cursor
+from jedisite.web.short_way import Handler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,8 +17,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from jwt.algorithms import RSAAlgorithm
 
-from jedisite import identity, oidc_keys
-from jedisite.identity import Caller, Right, Role
+from jedisite.identity import callers as identity
+from jedisite.identity import oidc_keys
+from jedisite.identity.callers import Caller, Right, Role
 from jedisite.models import ApiToken, AuditEntry, ForeignIdentity
 from tests.jedisite.little_issuer import AUDIENCE, LittleIssuer, ec_key, rsa_key
 
@@ -232,7 +233,7 @@ def test_a_new_key_is_found_and_unknown_keys_cost_one_look_a_while(
     atlas: LittleIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("jedisite.oidc_keys.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("jedisite.identity.oidc_keys.time.monotonic", lambda: now[0])
     assert ask(atlas.token()).status_code == 200 and len(atlas.asked) == 2
     atlas.keys = {"two": (ec_key(), "ES256")}
     for _ in range(3):
@@ -249,7 +250,7 @@ def test_nobody_waits_for_the_keys_of_a_slow_issuer_but_who_fetches_them(
     issuer: LittleIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("jedisite.oidc_keys.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("jedisite.identity.oidc_keys.time.monotonic", lambda: now[0])
     keys, provider = oidc_keys.Keys(), issuer.provider()
     known = keys.get(provider, "one")
     now[0] += oidc_keys.KEPT_S
@@ -268,7 +269,7 @@ def test_nobody_waits_for_the_keys_of_a_slow_issuer_but_who_fetches_them(
 
 def test_a_silent_issuer_stops_new_keys_only(atlas: LittleIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("jedisite.oidc_keys.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("jedisite.identity.oidc_keys.time.monotonic", lambda: now[0])
     atlas.silent = True
     for _ in range(3):
         answer = ask(atlas.token())

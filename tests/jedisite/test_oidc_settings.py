@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jedisite import oidc_settings
-from jedisite.oidc_settings import Provider
-from jedisite.roles import Role
+from jedisite.identity import oidc_settings
+from jedisite.identity.oidc_settings import Provider
+from jedisite.vocabulary.roles import Role
 
 GOOD = """
 [atlas]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jedisite import one_site
+from jedisite.processes import one_site
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """

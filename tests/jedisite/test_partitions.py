@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from jedisite import housekeeping, partitions
+from jedisite.agents import housekeeping
+from jedisite.database import partitions
 from tasks_app.models import File
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jedisite.patterns import LONGEST, PatternError, compiled, fault_of
+from jedisite.vocabulary.patterns import LONGEST, PatternError, compiled, fault_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = ("(a+)+X", "(a|a)*X", "(a|aa)+X", "(.*a){12}X", "(?:a?){30}a{30}X", "((a+)*)*X", "(x+x+)+y", "(.*)*X")
@@ -146,10 +146,10 @@ def test_no_pattern_and_no_text_raises_anything_else(pattern: str, text: str) ->
 
 
 OURS = {
-    ("brokerage_app/architecture.py", 'f"[{others}]"'),
+    ("brokerage_app/formulas/architecture.py", 'f"[{others}]"'),
     ("tasks_app/params/kinds.py", "self.pattern"),
     ("tasks_app/refining/layout.py", 'rf"(?<![\\w.-]){name}(?![\\w.-])"'),
-    ("tasks_app/benchmarks/addresses.py", 'rf"<[^<>]*\\b{argument}>"'),
+    ("tasks_app/labs/bench/addresses.py", 'rf"<[^<>]*\\b{argument}>"'),
 }
 """Patterns that are put together of pieces of our own code or, in `layout`, of text that is escaped."""
 FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
@@ -183,9 +183,11 @@ def test_what_is_not_written_in_the_code_goes_to_the_engine_that_cannot_stall() 
     for name, text, node in sources():
         match node:
             case ast.ImportFrom(module="re" | "re2" | "regex"):
-                pytest.fail(f"{name}: patterns are compiled in jedisite.patterns")
+                pytest.fail(f"{name}: patterns are compiled in jedisite.vocabulary.patterns")
             case ast.Import(names=names) if {one.name for one in names} & {"re2", "regex"}:
-                assert name == "jedisite/patterns.py", f"{name}: patterns are compiled in jedisite.patterns"
+                assert name == "jedisite/vocabulary/patterns.py", (
+                    f"{name}: patterns are compiled in jedisite.vocabulary.patterns"
+                )
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=called), args=[pattern, *_]):
                 if called in FUNCTIONS and not is_constant(pattern):
                     found.add((name, ast.get_source_segment(text, pattern)))

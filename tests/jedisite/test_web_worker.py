@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jedisite.launch import WEB_WORKER
-from jedisite.web_worker import has_given_up
+from jedisite.processes.launch import WEB_WORKER
+from jedisite.server.web_worker import has_given_up
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 2

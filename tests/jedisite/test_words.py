@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
-from brokerage_app.verdict import counted
-from jedisite.words import filled, plural, shortened, thousands
-from tasks_app.accounting.usercaps import Caps, Usage, over
+from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
+from brokerage_app.vocabulary.verdict import counted
+from jedisite.vocabulary.words import filled, plural, shortened, thousands
 from tasks_app.attention import bell, keeping
-from tasks_app.attention.rules.found import Found
-from tasks_app.explaining.facts import AgentFact
+from tasks_app.attention.rules.findings import Found
+from tasks_app.explaining.rules.wait_facts import AgentFact
 from tasks_app.templatetags import dashboard
+from tasks_app.upkeep.rules.usercaps import Caps, Usage, over
 from tests.conftest import __file__ as conftest
 
 ROOT = Path(conftest).parents[1]

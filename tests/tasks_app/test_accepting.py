@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tasks_app.commands.accepting import Standing, refusal
-from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.domain.accepting import Standing, refusal
+from tasks_app.domain.states import COMMAND_ACCEPTED_IN, TASK_MOVES, TaskCommand, TaskStatus
 
 
 def standing(status: str, *waiting: str, old: str | None = None, label: str = "user") -> Standing:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from brokerage_app import configured
-from brokerage_app.brokers.analysis_settings import Ended
-from brokerage_app.classes import SiteClass, TaskClass
-from brokerage_app.configured import configuration
+from brokerage_app.cases.analysis_settings import Ended
+from brokerage_app.grid import configured
+from brokerage_app.grid.configured import configuration
 from brokerage_app.models import AnalysisUser, GdpConfig, GlobalShare, Queue, SiteClassRecord, TaskClassRecord
-from brokerage_app.userthrottle import Quota, ShareState, Usage
+from brokerage_app.policy.classes import SiteClass, TaskClass
+from brokerage_app.policy.userthrottle import Quota, ShareState, Usage
 from tasks_app.agents.watchdogs import classes
-from tasks_app.generating.analysis_facts import AnalysisCrowd
+from tasks_app.generation.analysis_facts import AnalysisCrowd
 from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Job, JobStatusLog, Task, TaskStatusLog
 
 USERS, EXPRESS = "User Analysis", "Express Analysis"

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import settings as tuned
 from hypothesis import strategies as st
 
-from jedisite.sql import hot_cursor
+from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder
-from tasks_app.contents.slicers import slicer_of
 from tasks_app.ddm.base import FileInfo
-from tasks_app.generating import buildjobs, buildstep
+from tasks_app.generation import buildjobs
+from tasks_app.inputs.slicers import slicer_of
 from tasks_app.models import Dataset, File, JobMetadata, JobOutputReport
+from tasks_app.params import buildstep
 from tasks_app.params.placeholders import compile_template
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.chunk import InputFile, Secondary

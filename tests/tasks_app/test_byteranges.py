@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.byteranges import NoSuchRangeError, wanted
+from tasks_app.ddm.rules.byteranges import NoSuchRangeError, wanted
 
 
 @pytest.mark.parametrize(

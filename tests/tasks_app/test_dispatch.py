@@ -12,14 +12,14 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from brokerage_app.models import Queue
-from tasks_app.benchmarks.scene import add_jobs
+from tasks_app.dispatch import handing_out
+from tasks_app.dispatch.description import behind_walls
+from tasks_app.dispatch.handing_out import Request, get_jobs
+from tasks_app.dispatch.job_secrets import give_secrets
+from tasks_app.labs.bench.scene import add_jobs
 from tasks_app.models import Job, JobStatusLog
-from tasks_app.pilot.oneword import of_word
-from tasks_app.pilots import dispatch
-from tasks_app.pilots.description import behind_walls
-from tasks_app.pilots.dispatch import Request, get_jobs
-from tasks_app.pilots.entrusted import give_secrets
-from tasks_app.usersecrets import set_secret
+from tasks_app.submission.user_secrets import set_secret
+from tasks_app.worker_node.pilot.oneword import of_word
 from tests.flow.driving import SITE, USER, add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, drive
 from tests.flow.threads import together
@@ -176,13 +176,13 @@ def test_nothing_is_lost_or_given_twice_while_an_old_snapshot_is_held(old_snapsh
 def test_a_more_urgent_job_that_comes_later_is_found_within_the_time_of_the_hint(old_snapshot: None) -> None:
     add_jobs(3000, [SITE], "activated")
     fetch(10)
-    assert dispatch._hints, "the pilot's next call goes on behind its last job"
+    assert handing_out._hints, "the pilot's next call goes on behind its last job"
     (urgent,) = add_jobs(1, [SITE], "activated")
     Job.objects.filter(pk=urgent).update(current_priority=10_000)
     began = time.monotonic()
     while urgent not in (got := fetch(1)):
         assert got, "jobs are left"
-        assert time.monotonic() - began < dispatch.FULL_SCAN_EVERY_S + 1.0, "the urgent job was passed over"
+        assert time.monotonic() - began < handing_out.FULL_SCAN_EVERY_S + 1.0, "the urgent job was passed over"
     assert Job.objects.filter(status="activated").exists(), "it was found before its turn by number"
 
 

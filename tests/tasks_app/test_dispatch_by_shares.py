@@ -9,12 +9,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, GlobalShare, Queue
-from tasks_app.benchmarks.scene import add_jobs
+from tasks_app.dispatch import handing_out, share_order
+from tasks_app.dispatch.handing_out import Request, get_jobs, is_sloppy
+from tasks_app.labs.bench.scene import add_jobs
 from tasks_app.models import Job
-from tasks_app.pilots import dispatch, share_order
-from tasks_app.pilots.dispatch import Request, get_jobs, is_sloppy
 from tests.flow.driving import SITE
 from tests.flow.threads import together
 
@@ -145,7 +145,7 @@ def test_between_full_looks_a_process_goes_on_behind_its_last_job(shares: None) 
     (other,) = waiting("Test")
     began = time.monotonic()
     got = fetch()
-    if time.monotonic() - began < dispatch.FULL_SCAN_EVERY_S / 2:
+    if time.monotonic() - began < handing_out.FULL_SCAN_EVERY_S / 2:
         assert got == [ids[1]], "the hint stands behind the first job"
     assert sorted(got + drain()) == sorted([ids[1], ids[2], ids[3], urgent, other])
 

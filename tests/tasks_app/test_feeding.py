@@ -10,13 +10,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.configuring import set_value
-from tasks_app import claims, moves
+from brokerage_app.grid.configuring import set_value
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm.base import FileInfo
-from tasks_app.feeding import Fed, FeedTarget, Record, feed
+from tasks_app.inputs.file_rows import Fed, FeedTarget, Record, feed
+from tasks_app.inputs.preprocessed import params_of
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import CatalogueFile, Dataset, File, TaskParams
-from tasks_app.preprocessed import params_of
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -253,7 +253,7 @@ def test_only_the_files_that_the_task_wants_are_stored(wish: dict[str, object], 
 
 def of_user(user: str, name: str, *items: dict[str, Any], **more: Any) -> int:
     params = parameters(name, *items, **{"noInput": not items, "userName": user, **more})
-    return moves.submit(
+    return task_moves.submit(
         params, name=name, user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
     )
 

@@ -7,16 +7,17 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
+from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
-from jedisite.sql import hot_cursor
-from tasks_app import claims, statistics
 from tasks_app.agents import adder, feeder, job_generator, refiner
-from tasks_app.explaining.tasks import look
-from tasks_app.generating.facts import row_of
-from tasks_app.generating.picker import pick
-from tasks_app.generating.store import FilesTakenError, Source, _use
-from tasks_app.generating.work import generate
-from tasks_app.generating.world import World
+from tasks_app.counts import statistics
+from tasks_app.explaining.why_task import look
+from tasks_app.generation.grid_view import World
+from tasks_app.generation.picker import pick
+from tasks_app.generation.store import FilesTakenError, Source, _use
+from tasks_app.generation.turn_facts import row_of
+from tasks_app.generation.work import generate
+from tasks_app.lifecycle import claims
 from tasks_app.models import Dataset, File, FileRetry, Job, JobFile, JobParams, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,

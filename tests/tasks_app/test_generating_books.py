@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brokerage_app.models import Queue
-from tasks_app import audit_sql
 from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.audit import flow_invariants
 from tasks_app.models import Dataset, File, Job, JobFile
 from tests.flow.driving import SITE, add_dataset, add_files, add_queue, parameters, reads, submit, task, template, wake
 from tests.flow.pilot import Pilot
@@ -85,7 +85,7 @@ def test_every_input_ends_once_whatever_happens_to_the_jobs(
         adder.run()
         if not fetched and not File.objects.filter(task_id=made, type="input", status="running").exists():
             break
-    broken = audit_sql.find()
+    broken = flow_invariants.find()
     assert not broken, "\n".join(map(str, broken))
     check_all_ended(made)
     check_jobs(made, rule)

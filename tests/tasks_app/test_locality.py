@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from brokerage_app.grid.replicas import whereabouts
 from brokerage_app.models import DatasetReplica, ReplicaLookup, StorageEndpoint
-from brokerage_app.needs import InputData, Replica
-from brokerage_app.replicas import whereabouts
-from tasks_app import locality
+from brokerage_app.vocabulary.needs import InputData, Replica
 from tasks_app.agents.watchdogs import replicas
 from tasks_app.ddm.base import Held, Places
 from tasks_app.ddm.local import catalogue
+from tasks_app.inputs import locality
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Task
 from tests.flow.driving import add_dataset
 

@@ -11,15 +11,12 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from brokerage_app import records
 from brokerage_app.models import Sample, VerdictRecord, WorkQueue
-from brokerage_app.verdict import Skip, Verdict
-from jedisite import agents
+from brokerage_app.verdicts import records
+from brokerage_app.vocabulary.verdict import Skip, Verdict
+from jedisite.agents import passes
+from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
-from jedisite.sql import hot_cursor
-from tasks_app import claims, feeding, moves, nucleus_waits, sampling, timeouts
-from tasks_app.accounting import failures, outcomes, task_changes
-from tasks_app.accounting.holding import shift_jobs
 from tasks_app.agents import commando, merger, messages, notification, post_processor
 from tasks_app.agents.watchdogs import (
     archive,
@@ -30,9 +27,15 @@ from tasks_app.agents.watchdogs import (
     second_look,
     stale_locks,
 )
-from tasks_app.api import idempotency
-from tasks_app.generating import mergejobs
-from tasks_app.harvester import commands as harvester
+from tasks_app.api.v2 import idempotency
+from tasks_app.configured import timeouts
+from tasks_app.counts import sampling
+from tasks_app.dispatch import harvester_commands as harvester
+from tasks_app.failures import booking
+from tasks_app.generation import mergejobs
+from tasks_app.inputs import file_rows
+from tasks_app.lifecycle import claims, nucleus_waits, task_moves
+from tasks_app.lifecycle.holding import shift_jobs
 from tasks_app.messaging import effects, inbox
 from tasks_app.models import (
     CatalogueDataset,
@@ -52,6 +55,8 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskStatusLog,
 )
+from tasks_app.outcomes import outcomes
+from tasks_app.retries import task_changes
 from tests.flow.driving import settle, states, task
 from tests.flow.pilot import Pilot
 from tests.flow.test_merging import first_jobs, merge_jobs, merging_task
@@ -136,10 +141,10 @@ def lost(make_task: Make, **columns: Any) -> tuple[int, int, int]:
 
 
 LATE: dict[str, Callable[[int, int], Any]] = {
-    "move_task": lambda t, f: moves.move_task(t, "running", by="slow", fence=f),
-    "set_aside": lambda t, f: moves.set_aside(t, f, by="slow", reason="x"),
-    "break_task": lambda t, f: moves.break_task(t, f, by="slow", reason="x"),
-    "note_task": lambda t, f: moves.note_task(t, f, by="slow", reason="x", site="Z"),
+    "move_task": lambda t, f: task_moves.move_task(t, "running", by="slow", fence=f),
+    "set_aside": lambda t, f: task_moves.set_aside(t, f, by="slow", reason="x"),
+    "break_task": lambda t, f: task_moves.break_task(t, f, by="slow", reason="x"),
+    "note_task": lambda t, f: task_moves.note_task(t, f, by="slow", reason="x", site="Z"),
 }
 
 
@@ -194,79 +199,83 @@ def test_hold_renews_the_claim_that_is_on_and_no_other(make_task: Make) -> None:
     made, old, new = lost(make_task)
     Task.objects.update(locked_time=timezone.now() - timedelta(seconds=50))
     with hot_cursor() as cursor, pytest.raises(claims.LostClaimError):
-        feeding.hold(cursor, made, old)
+        file_rows.hold(cursor, made, old)
     assert stale_locks.run(lease=timedelta(seconds=40), now=timezone.now()).items == 1
     ((_, newer),) = claims.claim_tasks("third", ["ready"], 1)
     assert newer > new
     Task.objects.update(locked_time=timezone.now() - timedelta(seconds=50))
     with hot_cursor() as cursor:
-        feeding.hold(cursor, made, newer)
+        file_rows.hold(cursor, made, newer)
     assert stale_locks.run(lease=timedelta(seconds=40), now=timezone.now()).items == 0
 
 
 def test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed(make_task: Make) -> None:
     """The process lives: it may be suspended, or on another host."""
     stopped, at_work = make_task(status="ready"), make_task(status="ready")
-    (first, second) = claims.claim_tasks(agents.owner(), ["ready"], 9)
+    (first, second) = claims.claim_tasks(passes.owner(), ["ready"], 9)
     now = timezone.now()
-    assert timeouts.limit("lock.task") == timedelta(seconds=agents.LEASE_S)
+    assert timeouts.limit("lock.task") == timedelta(seconds=passes.LEASE_S)
     assert stale_locks.run(now=now + timedelta(seconds=58)).items == 0
     Task.objects.update(locked_time=now - timedelta(seconds=30))
     claims._renew([(stopped.id, first[1] - 1), second])
     assert stale_locks.run(now=now + timedelta(seconds=31)).items == 1
-    assert (task(stopped.id).locked_by, task(at_work.id).locked_by) == (None, agents.owner())
+    assert (task(stopped.id).locked_by, task(at_work.id).locked_by) == (None, passes.owner())
     assert task(stopped.id).fence == first[1] + 1
 
 
 def test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote(make_task: Make) -> None:
     made = make_task(status="ready")
     paused = "UPDATE jedi_tasks SET status = 'done' WHERE jeditaskid = %s"
-    with pytest.raises(moves.IllegalMoveError):
-        waits(of_task(made.id), lambda: moves.move_task(made.id, "running", by="t"), then=paused, values=[made.id])
+    with pytest.raises(task_moves.IllegalMoveError):
+        waits(of_task(made.id), lambda: task_moves.move_task(made.id, "running", by="t"), then=paused, values=[made.id])
     made = make_task(status="ready")
-    with pytest.raises(moves.CommandRefusedError):
-        waits(of_task(made.id), lambda: moves.give_command(made.id, "pause", by="ada"), then=paused, values=[made.id])
+    with pytest.raises(task_moves.CommandRefusedError):
+        waits(
+            of_task(made.id), lambda: task_moves.give_command(made.id, "pause", by="ada"), then=paused, values=[made.id]
+        )
     made = make_task(status="ready")
     moved = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"
     with pytest.raises(claims.LostClaimError):
-        waits(of_task(made.id), lambda: moves.note_task(made.id, 0, by="t", reason=""), then=moved, values=[made.id])
+        waits(
+            of_task(made.id), lambda: task_moves.note_task(made.id, 0, by="t", reason=""), then=moved, values=[made.id]
+        )
 
 
 # --- leases of agents
 
 
 def test_a_pass_whose_lease_is_gone_neither_renews_nor_records(db: None) -> None:
-    agents.synchronise_after_migrate()
-    old = agents._take_lease("feeder", True)
+    passes.synchronise_after_migrate()
+    old = passes._take_lease("feeder", True)
     Agent.objects.filter(name="feeder").update(lease_until="2026-01-01T00:00Z")
-    new = agents._take_lease("feeder", True)
+    new = passes._take_lease("feeder", True)
     assert old is not None and new is not None and old < new
     Agent.objects.filter(name="feeder").update(lease_until=timezone.now() + timedelta(seconds=5))
     before = Agent.objects.values().get(pk="feeder")
-    token = agents._current.set(("feeder", old))
-    agents.renew_lease()
-    agents._current.reset(token)
-    agents._release("feeder", old, 1.0, agents.Pass(3), "late")
+    token = passes._current.set(("feeder", old))
+    passes.renew_lease()
+    passes._current.reset(token)
+    passes._release("feeder", old, 1.0, passes.Pass(3), "late")
     assert Agent.objects.values().get(pk="feeder") == before
-    token = agents._current.set(("feeder", new))
-    agents.renew_lease()
-    agents._current.reset(token)
+    token = passes._current.set(("feeder", new))
+    passes.renew_lease()
+    passes._current.reset(token)
     assert Agent.objects.get(pk="feeder").lease_until > before["lease_until"]
-    agents._release("feeder", new, 1.0, agents.Pass(3), "")
+    passes._release("feeder", new, 1.0, passes.Pass(3), "")
     assert (Agent.objects.get(pk="feeder").lease_owner, Agent.objects.get(pk="feeder").passes) == (None, 1)
 
 
 def test_a_ticker_passes_over_agents_that_another_takes(db: None) -> None:
-    agents.synchronise_after_migrate()
+    passes.synchronise_after_migrate()
     Agent.objects.update(due_at="2026-01-01T00:00Z", queued_at=None)
-    taken = skips(("agents", "name", "feeder"), agents.take_due)
-    assert set(taken) == set(agents.REGISTRY) - {"feeder"}
+    taken = skips(("agents", "name", "feeder"), passes.take_due)
+    assert set(taken) == set(passes.REGISTRY) - {"feeder"}
 
 
 def test_a_site_that_starts_passes_over_agents_that_another_process_has(db: None) -> None:
-    agents.synchronise_after_migrate()
+    passes.synchronise_after_migrate()
     Agent.objects.update(due_at="2026-01-01T00:00Z")
-    assert skips(("agents", "name", "feeder"), agents.count_anew) == Agent.objects.count() - 1
+    assert skips(("agents", "name", "feeder"), passes.count_anew) == Agent.objects.count() - 1
     assert Agent.objects.filter(due_at="2026-01-01T00:00Z").get().name == "feeder"
 
 
@@ -285,7 +294,7 @@ def ends(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     rows = [make_job(status="finished", state_change_time=timezone.now()) for _ in range(2)]
     JobEndDue.objects.bulk_create([JobEndDue(id=job.id) for job in rows], ignore_conflicts=True)
     left = lambda: set(JobEndDue.objects.values_list("id", flat=True))  # noqa: E731
-    return "job_ends_due", "pandaid", [job.id for job in rows], lambda: failures.book_ends(9), left
+    return "job_ends_due", "pandaid", [job.id for job in rows], lambda: booking.book_ends(9), left
 
 
 def old_jobs(make_task: Make, make_job: Make) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app import logarchives, storage
+from tasks_app.ddm import logarchives, small_files
 
 
 def long_header(type: bytes, size: int) -> bytes:
@@ -42,8 +42,10 @@ def test_long_headers_are_not_taken_into_memory(tmp_path: Path, type: bytes) -> 
     path.write_bytes(long_header(type, 30_000_000))
     tracemalloc.start()
     try:
-        with pytest.raises(storage.StorageError, match="cannot be shown: a name in it has headers of more than 64 KiB"):
-            storage.read_log(path, limit=10)
+        with pytest.raises(
+            small_files.StorageError, match="cannot be shown: a name in it has headers of more than 64 KiB"
+        ):
+            small_files.read_log(path, limit=10)
         with path.open("rb") as opened, pytest.raises(logarchives.TooMuchError):
             logarchives.holds_secrets(opened)
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
@@ -73,8 +75,8 @@ def test_very_many_files_are_searched_without_remembering_each(tmp_path: Path) -
 def test_a_size_that_is_not_true_is_not_counted_to(tmp_path: Path, begun: str) -> None:
     path = tmp_path / "log.tar"
     path.write_bytes(small(begun, 10**15))
-    with pytest.raises(storage.StorageError):
-        storage.read_log(path, limit=10)
+    with pytest.raises(small_files.StorageError):
+        small_files.read_log(path, limit=10)
     with path.open("rb") as opened, pytest.raises(EOFError):
         logarchives.holds_secrets(opened)
 
@@ -83,15 +85,15 @@ def test_a_size_that_is_not_true_is_not_counted_to(tmp_path: Path, begun: str) -
 def test_a_size_that_no_file_can_have_ends_the_reading(tmp_path: Path, size: str) -> None:
     path = tmp_path / "log.tar"
     path.write_bytes(small("payload.stdout", said={"size": size}))
-    with pytest.raises(storage.StorageError, match="cannot be read as a log archive"):
-        storage.read_log(path, limit=10)
+    with pytest.raises(small_files.StorageError, match="cannot be read as a log archive"):
+        small_files.read_log(path, limit=10)
 
 
 def test_files_with_holes_are_passed_over(tmp_path: Path) -> None:
     holes = {"GNU.sparse.map": "0,4", "GNU.sparse.size": str(10**15), "GNU.sparse.numblocks": "1"}
     path = tmp_path / "log.tar"
     path.write_bytes(small("payload.stdout", said=holes) + small("payload.stderr"))
-    found = storage.read_log(path, limit=10)
+    found = small_files.read_log(path, limit=10)
     assert [tail.name for tail in found.tails] == ["payload.stderr"] and found.members == [("payload.stderr", 4)]
     path.write_bytes(small("x.pem", said=holes))
     with path.open("rb") as opened:

@@ -10,11 +10,13 @@ from django.core.management import CommandError, call_command
 from django.db.models import Count, F
 from django.utils import timezone
 
+from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import JobCount, Queue, Sample, Site, VerdictRecord
-from brokerage_app.repository import load_grid
 from jedisite.models import AgentPass, AuditEntry
-from tasks_app import audit_sql
-from tasks_app.locality import inputs_of
+from tasks_app.audit import flow_invariants
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.inputs.locality import inputs_of
+from tasks_app.labs.synthetic.plan import Size, plans
 from tasks_app.models import (
     ErrorFingerprint,
     File,
@@ -28,8 +30,6 @@ from tasks_app.models import (
     TaskStatusLog,
     Worker,
 )
-from tasks_app.states import TASK_FINAL
-from tasks_app.synthetic.plan import Size, plans
 
 
 def make(**options: int) -> str:
@@ -45,7 +45,7 @@ def test_the_books_of_a_made_up_grid_balance() -> None:
     assert File.objects.filter(type="input").count() == 2000
     assert JobArchive.objects.exists()
     assert 350 <= Job.objects.count() + JobArchive.objects.count() <= 650
-    assert not audit_sql.find()
+    assert not flow_invariants.find()
     states = set(Task.objects.values_list("status", flat=True))
     assert states >= {"running", "done", "finished"} and len(states) >= 7
     assert {"finished", "failed", "running", "activated"} <= set(Job.objects.values_list("status", flat=True))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tasks_app.generating.picker import is_tracked
+from tasks_app.generation.picker import is_tracked
 from tasks_app.models import Dataset
 
 pytestmark = pytest.mark.django_db

@@ -15,8 +15,8 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tasks_app.domain.states import DatasetStatus, FileStatus, TaskStatus
 from tasks_app.models import Command, Dataset, File, Task
-from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
 from tests.plans import assert_uses_an_index, fill_table, indexes, plan_of, scanned
 
 SEED: dict[str, dict[str, dict[str, Any]]] = json.loads(

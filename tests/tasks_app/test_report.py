@@ -14,16 +14,16 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from jedisite.sql import hot_cursor
-from tasks_app.accounting.outcomes import Outcome, Output, book, judge
+from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder
 from tasks_app.api.panda.wire import moment
-from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.ddm.addresses import Roots
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import NotYoursError, OtherAttemptError, Proof, Report, UnknownJobError, update_job
+from tasks_app.domain.states import JOB_FINAL
+from tasks_app.labs.bench.scene import SECRET, add_jobs
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import NotYoursError, OtherAttemptError, Proof, Report, UnknownJobError, update_job
-from tasks_app.states import JOB_FINAL
+from tasks_app.outcomes.outcomes import Outcome, Output, book, judge
 from tests.flow.driving import SITE, add_dataset, age, dataset, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive, final_report, report, stored
 from tests.flow.threads import together

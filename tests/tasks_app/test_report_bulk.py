@@ -13,9 +13,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import NotYoursError, Proof, Report, UnknownJobError, update_job
 from tasks_app.models import Job, JobMetadata, JobOutputReport, JobStatusLog
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
 
 pytestmark = pytest.mark.django_db
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from brokerage_app import samples
+from brokerage_app.grid import samples
 from brokerage_app.models import GlobalShare, Queue, Sample
-from tasks_app import sampling, statistics
 from tasks_app.attention import reading
-from tasks_app.dashboard import overview_data
+from tasks_app.counts import sampling, statistics
 from tasks_app.models import Job, JobStatusLog, Task
+from tasks_app.web.overview import overview_data
 from tests.plans import fill_table, indexes, plan_of
 
 pytestmark = pytest.mark.django_db

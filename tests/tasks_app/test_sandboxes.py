@@ -14,13 +14,14 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from jedisite.identity import Caller, Role
-from tasks_app import bulk, sandboxes
+from jedisite.identity.callers import Caller, Role
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
-from tasks_app.commands.acts import ACTS
-from tasks_app.generating import buildstep
+from tasks_app.commands import bulk
 from tasks_app.models import Command, Sandbox, Task, TaskParams
+from tasks_app.params import buildstep
+from tasks_app.params.acts import ACTS
+from tasks_app.submission import sandboxes
 from tests.flow.driving import add_dataset, add_queue, give_sandbox, jobs, parameters, reads, status, submit, task, wake
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from jedisite.roles import Caller, Role
+from jedisite.vocabulary.roles import Caller, Role
+from tasks_app.domain.scopes import Writer, longer_accounts, refusal, scope_of, scope_of_user
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.made import made_by
 from tasks_app.params.schema import parse
-from tasks_app.scopes import Writer, longer_accounts, refusal, scope_of, scope_of_user
-from tasks_app.submitting import check
+from tasks_app.submission.submitting import check
 
 WRITERS = {
     "bob": Writer("bob"),
@@ -226,7 +226,7 @@ def test_names_are_not_judged_for_an_owner_who_cannot_be(who: Caller) -> None:
 def test_a_token_for_submitting_takes_the_production_right_away() -> None:
     from dataclasses import replace
 
-    from jedisite.roles import Scope
+    from jedisite.vocabulary.roles import Scope
 
     with pytest.raises(ParamErrors, match="mc23"):
         check(task(jobParameters=[output("mc23.x")]), replace(PRODUCTION, scope=Scope.SUBMIT))

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app import moves
-from tasks_app.commands.parameters import PARAMETERS
-from tasks_app.models import Task, TaskStatusLog
-from tasks_app.states import (
+from tasks_app.domain.states import (
     COMMANDS,
     DATASET_MOVES,
     FILE_MOVES,
@@ -24,6 +21,9 @@ from tasks_app.states import (
     TaskStatus,
     check_task_move,
 )
+from tasks_app.lifecycle import task_moves
+from tasks_app.models import Task, TaskStatusLog
+from tasks_app.params.command_parameters import PARAMETERS
 
 TASK_ROWS = """
 registered defined topreprocess staging pending tobroken toabort finishing
@@ -83,7 +83,7 @@ def pairs(rows: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("old", "new"), pairs(TASK_ROWS))
 def test_a_task_takes_each_move_of_the_documents(make_task: Callable[..., Task], old: str, new: str) -> None:
     task = make_task(status=old)
-    moved = moves.move_task(task.id, new, by="test", reason="as the documents say")
+    moved = task_moves.move_task(task.id, new, by="test", reason="as the documents say")
     assert moved.status == new
     last = TaskStatusLog.objects.filter(task_id=task.id).latest("id")
     assert (last.old_status, last.status, last.by, last.reason) == (old, new, "test", "as the documents say")
@@ -98,7 +98,7 @@ def test_the_door_refuses_every_move_that_the_table_does_not_have(
     logged = TaskStatusLog.objects.filter(task_id=task.id).count()
     for new in set(TaskStatus) - TASK_MOVES[old]:
         with pytest.raises(IllegalMoveError, match=f"a task that is {old} cannot become {new}"):
-            moves.move_task(task.id, new, by="test")
+            task_moves.move_task(task.id, new, by="test")
     task.refresh_from_db()
     assert task.status == old
     assert TaskStatusLog.objects.filter(task_id=task.id).count() == logged

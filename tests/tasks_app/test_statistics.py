@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from brokerage_app import pilotcalls, repository
+from brokerage_app.grid import pilotcalls, repository
 from brokerage_app.models import (
     JobCount,
     PilotCalls,
@@ -21,9 +21,9 @@ from brokerage_app.models import (
     UserCount,
     WorkerStats,
 )
-from brokerage_app.snapshot import UserJobs
-from tasks_app import statistics
+from brokerage_app.vocabulary.snapshot import UserJobs
 from tasks_app.agents.watchdogs import site_statistics
+from tasks_app.counts import statistics
 from tasks_app.models import Job, JobStatusLog, Task
 from tests.flow.threads import together
 

@@ -18,8 +18,8 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from tasks_app.pilot.processes import Family
-from tasks_app.pilot.removing import remove_folder
+from tasks_app.worker_node.pilot.processes import Family
+from tasks_app.worker_node.pilot.removing import remove_folder
 from tests.tasks_app.transforms import TRANSFORMS, Run
 
 SECRETS = "panda_secrets.json"

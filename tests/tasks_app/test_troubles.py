@@ -17,13 +17,13 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from jedisite import agents, troubles
-from jedisite.agents import Pass
+from jedisite.agents import passes, troubles
+from jedisite.agents.passes import Pass
+from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.models import Agent, Trouble
-from jedisite.turns import TurnTooLongError, turn
-from tasks_app import claims
 from tasks_app.agents import adder, attention, failures, feeder, job_generator, post_processor, refiner
 from tasks_app.agents.watchdogs import auto_pause, exhausted, lost_jobs
+from tasks_app.lifecycle import claims
 from tasks_app.models import AttentionItem, Command, Job, JobEndDue, JobFailure, JobOutputReport, Task
 from tests.flow.driving import add_dataset, jobs, parameters, reads, status, submit, task, wake
 from tests.flow.pilot import Pilot
@@ -89,8 +89,8 @@ def test_a_task_at_which_an_agent_fails_is_left_aside_and_the_others_go_on(
 
 
 def test_each_task_renews_the_lease_of_the_pass() -> None:
-    agents.synchronise_after_migrate()
-    fence, soon = agents._take_lease("goals", True), timezone.now() + timedelta(seconds=1)
+    passes.synchronise_after_migrate()
+    fence, soon = passes._take_lease("goals", True), timezone.now() + timedelta(seconds=1)
     assert fence is not None
     left: list[bool] = []
 
@@ -101,12 +101,12 @@ def test_each_task_renews_the_lease_of_the_pass() -> None:
         return 1
 
     Agent.objects.filter(pk="goals").update(lease_until=soon)
-    token = agents._current.set(("goals", fence))
+    token = passes._current.set(("goals", fence))
     try:
         assert troubles.each("goals", [1, 2, 3], work) == 3
     finally:
-        agents._current.reset(token)
-        agents._release("goals", fence, 1.0, Pass(), "")
+        passes._current.reset(token)
+        passes._release("goals", fence, 1.0, Pass(), "")
     assert left == [True, True, True]
 
 

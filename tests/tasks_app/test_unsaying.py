@@ -13,10 +13,10 @@ import pytest
 
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import Report, update_job
 from tasks_app.models import Job, JobFile, JobMetadata
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import Report, update_job
-from tasks_app.usersecrets import set_secret
+from tasks_app.submission.user_secrets import set_secret
 from tests.flow.driving import USER, agents_turn, parameters, settle, submit
 from tests.flow.pilot import Pilot, report
 

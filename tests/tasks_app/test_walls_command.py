@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from brokerage_app.information.local import QUEUE, ensure_local_site
+from brokerage_app.grid.local_twin import QUEUE, ensure_local_site
 from brokerage_app.models import Queue
-from tasks_app.pilots.unwalled import is_unwalled, note
+from tasks_app.dispatch.unwalled import is_unwalled, note
 from tests.locks import FOR_NO_KEY_UPDATE, waits
 
 pytestmark = pytest.mark.django_db

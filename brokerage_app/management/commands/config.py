@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from brokerage_app import configured, configuring
-from brokerage_app.configuration import Configuration
-from brokerage_app.parameter import Parameter, UnknownParameterError
-from brokerage_app.parameters import PARAMETERS, parse_key
-from jedisite.command_line import Parser, Suggesting
+from brokerage_app.grid import configured, configuring
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.policy.parameter import Parameter, UnknownParameterError
+from brokerage_app.policy.parameters import PARAMETERS, parse_key
+from jedisite.management.command_line import Parser, Suggesting
 
 
 class Command(Suggesting):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from brokerage_app.information.storing import export
-from jedisite.command_line import Suggesting
+from brokerage_app.grid.grid_storing import export
+from jedisite.management.command_line import Suggesting
 
 
 class Command(Suggesting):

@@ -11,11 +11,11 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app.information.cric import BadDescriptionError, describe
-from brokerage_app.information.storing import changes, known, records, store
+from brokerage_app.grid.cric import BadDescriptionError, describe
+from brokerage_app.grid.grid_storing import changes, known, records, store
 from jedisite import audit
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
 
 SHOWN = 50
 NAMES = {

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from brokerage_app.information.local import ensure_local_site
-from jedisite.command_line import Suggesting
+from brokerage_app.grid.local_twin import ensure_local_site
+from jedisite.management.command_line import Suggesting
 
 
 class Command(Suggesting):

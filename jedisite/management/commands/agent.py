@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from jedisite import agents
-from jedisite.command_line import Suggesting
+from jedisite.agents import passes
+from jedisite.management.command_line import Suggesting
 from jedisite.models import Agent, AgentPass
-from jedisite.words import plural
+from jedisite.vocabulary.words import plural
 
 
 class Command(Suggesting):
@@ -27,8 +27,8 @@ class Command(Suggesting):
         if not options["once"]:
             raise CommandError("say --once: agents run for ever only under qcluster and ticker")
         try:
-            items = agents.run_agent(options["name"], even_if_paused=True)
-        except agents.UnknownAgentError as exc:
+            items = passes.run_agent(options["name"], even_if_paused=True)
+        except passes.UnknownAgentError as exc:
             raise CommandError(str(exc)) from exc
         if items is None:
             raise CommandError(

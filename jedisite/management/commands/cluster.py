@@ -21,9 +21,9 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.db.utils import DatabaseError, InterfaceError
 
-from jedisite import agents, troubles, turns
-from jedisite.command_line import Suggesting
-from jedisite.supervisor import Event, Process, Supervisor
+from jedisite.agents import passes, troubles, turns
+from jedisite.management.command_line import Suggesting
+from jedisite.processes.supervisor import Event, Process, Supervisor
 
 log = structlog.get_logger(__name__)
 STUCK_AFTER_S = 15.0
@@ -77,7 +77,7 @@ class Command(Suggesting):
         if time.time() - max(sign, self.started) < patience:
             return
         try:
-            stuck = agents.overdue(self.stuck_after)
+            stuck = passes.overdue(self.stuck_after)
         except (DatabaseError, InterfaceError):
             close_old_connections()
             return

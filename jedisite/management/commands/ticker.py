@@ -12,8 +12,8 @@ import structlog
 from django.db import close_old_connections
 from django.db.utils import DatabaseError, InterfaceError
 
-from jedisite import agents
-from jedisite.command_line import Suggesting
+from jedisite.agents import passes
+from jedisite.management.command_line import Suggesting
 
 LOOK_FOR_DEAD_S = 2.0
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Command(Suggesting):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
-            self.stdout.write(" ".join(agents.tick()))
+            self.stdout.write(" ".join(passes.tick()))
             return
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -37,11 +37,11 @@ class Command(Suggesting):
         while not stop.wait(options["interval"]):
             try:
                 if not started:
-                    agents.count_anew()
+                    passes.count_anew()
                     started = True
-                agents.tick()
+                passes.tick()
                 if time.monotonic() >= look_again:
-                    agents.free_dead_leases()
+                    passes.free_dead_leases()
                     look_again = time.monotonic() + LOOK_FOR_DEAD_S
             except (DatabaseError, InterfaceError) as exc:
                 # The server restarts or is away: look again until it is back.

@@ -14,13 +14,14 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
 
-from jedisite import audit, tokens, user_names
-from jedisite.command_line import Parser, Suggesting
-from jedisite.identity import issue_token, row_of_token
+from jedisite import audit
+from jedisite.identity import tokens, user_names
+from jedisite.identity.callers import issue_token, row_of_token
+from jedisite.identity.token_pages import state_of
+from jedisite.management.command_line import Parser, Suggesting
 from jedisite.models import ApiToken
-from jedisite.roles import SCOPE_WORDS, Scope
-from jedisite.token_pages import state_of
-from jedisite.words import NOT_ONE_LINE, is_one_line
+from jedisite.vocabulary.roles import SCOPE_WORDS, Scope
+from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line
 
 BY = "manage.py"
 LONGEST_DAYS = 3650

@@ -11,10 +11,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
-from jedisite import agents, first_account, launch
-from jedisite.command_line import Suggesting
-from jedisite.postgres import PostgresError
-from jedisite.supervisor import Event
+from jedisite.agents import passes
+from jedisite.identity import first_account
+from jedisite.management.command_line import Suggesting
+from jedisite.processes import launch
+from jedisite.processes.postgres import PostgresError
+from jedisite.processes.supervisor import Event
 
 
 class Command(Suggesting):
@@ -55,7 +57,7 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     if workers:
         call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())
         call_command("walls", stdout=io.StringIO())  # what is amiss goes to stderr
-    agents.count_anew()  # passes that were left in the queue may look at the others before a ticker runs
+    passes.count_anew()  # passes that were left in the queue may look at the others before a ticker runs
     connections.close_all()  # the command now only watches its children
     return launch.Options(
         home=Path(settings.JEDI_HOME),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import connection, transaction
 
-from jedisite.agents import Pass
+from jedisite.agents.passes import Pass
 from tasks_app.models import Job
 
 LIMIT = 5000

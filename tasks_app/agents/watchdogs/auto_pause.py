@@ -10,13 +10,14 @@ from collections.abc import Mapping
 
 from django.db import connection
 
-from jedisite import troubles
-from jedisite.agents import Pass
-from tasks_app import limits, moves
-from tasks_app.accounting.throttling import FailureView, PauseLimits, auto_pause
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from tasks_app.configured import limits
+from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
+from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
 
 ME = "auto_pause"
 LIMIT = 100
@@ -116,4 +117,4 @@ def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:
 
 
 def _pause(task_id: int, reason: str) -> bool:
-    return moves.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)
+    return task_moves.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)

@@ -7,13 +7,14 @@ from functools import partial
 
 from django.db import connection, transaction
 
-from brokerage_app import policy
-from jedisite.agents import Pass, owner
-from tasks_app import claims, limits, moves
-from tasks_app.accounting.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
-from tasks_app.accounting.users_work import is_users, users_tasks
+from brokerage_app.grid import installed_policy
+from jedisite.agents.passes import Pass, owner
+from tasks_app.configured import limits
+from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
+from tasks_app.domain.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
+from tasks_app.domain.users_work import is_users, users_tasks
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Task
-from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
 ME = "boost"
 LIMIT = 100
@@ -52,7 +53,7 @@ def run(limit: int = LIMIT) -> Pass:
 
 def _has_express() -> bool:
     """Where shares are configured, the share for hurried tasks has to be one of those that tasks can have."""
-    tree = policy.share_tree()
+    tree = installed_policy.share_tree()
     return not tree or tree.is_leaf(BOOST_SHARE)
 
 
@@ -69,7 +70,9 @@ def _boost(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     if step is None:
         claims.release_task(task_id, fence)
         return False
-    moves.note_task(task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share)
+    task_moves.note_task(
+        task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share
+    )
     _hurry_jobs(task_id, step.priority or 0, step.share)
     return True
 

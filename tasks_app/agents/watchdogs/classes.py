@@ -15,22 +15,23 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app import classes, policy
-from brokerage_app.classes import SiteClass, SiteWaits, TaskClass, TaskClassLimits, Waits
-from brokerage_app.configured import configuration
+from brokerage_app.grid import installed_policy
+from brokerage_app.grid.configured import configuration
 from brokerage_app.models import Queue
-from jedisite import troubles
-from jedisite.agents import Pass
-from jedisite.sql import hot_cursor, numbers, texts
-from jedisite.words import plural
-from tasks_app import amending
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
-from tasks_app.accounting.unmerged import PROCESSING_TYPE
+from brokerage_app.policy import classes
+from brokerage_app.policy.classes import SiteClass, SiteWaits, TaskClass, TaskClassLimits, Waits
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import hot_cursor, numbers, texts
+from jedisite.vocabulary.words import plural
 from tasks_app.ddm.local import catalogue
+from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
+from tasks_app.domain.scopes import scope_of_user
+from tasks_app.domain.states import JOB_OPEN, TASK_FINAL
 from tasks_app.models import Task
+from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.scopes import scope_of_user
-from tasks_app.states import JOB_OPEN, TASK_FINAL
+from tasks_app.submission import amending
 
 ME = "classes"
 PERIOD: Final = timedelta(minutes=10)
@@ -288,7 +289,7 @@ def _keep_tasks(found: Mapping[int, tuple[TaskClass, str]], now: datetime) -> No
 def _hurry(tasks: Iterable[int]) -> int:
     """Put tasks that are nearly done into the express share, where there is one. Returns how many."""
     wanted = list(tasks)
-    if not wanted or not policy.share_tree().is_leaf(EXPRESS):
+    if not wanted or not installed_policy.share_tree().is_leaf(EXPRESS):
         return 0
     return troubles.each(ME, wanted, _into_express)
 

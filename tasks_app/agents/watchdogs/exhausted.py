@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite import troubles
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from tasks_app import moves, timeouts
-from tasks_app.accounting.throttling import ExhaustedView, leave_exhausted
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from tasks_app.configured import timeouts
+from tasks_app.domain.states import TaskCommand, TaskStatus
+from tasks_app.domain.throttling import ExhaustedView, leave_exhausted
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TaskCommand, TaskStatus
 
 ME = "exhausted"
 LIMIT = 100
@@ -39,7 +40,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         step = leave_exhausted(view, now, longest)
         if step is None:
             return False
-        return moves.command_of_ours(task_id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
+        return task_moves.command_of_ours(task_id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
 
     done = troubles.each(ME, tasks, finish)
     return Pass(done, more=done == limit)

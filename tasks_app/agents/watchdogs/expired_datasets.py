@@ -8,11 +8,11 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from jedisite.agents import Pass
+from jedisite.agents.passes import Pass
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
+from tasks_app.domain.states import TASK_FINAL
 from tasks_app.models import CatalogueDataset, Dataset
-from tasks_app.states import TASK_FINAL
 
 LIMIT = 20
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.db import connection
 
-from jedisite import troubles
-from jedisite.agents import Pass
-from tasks_app import moves
-from tasks_app.accounting.books import books_of
-from tasks_app.accounting.throttling import finish_achieved
+from jedisite.agents import troubles
+from jedisite.agents.passes import Pass
+from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
+from tasks_app.domain.throttling import finish_achieved
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
-from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
+from tasks_app.outcomes.books import books_of
 
 ME = "goals"
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
@@ -39,7 +39,7 @@ def _finish(task: Task) -> bool:
     if step is None:
         return False
     soft = {"soft": step.soft_finish}
-    return moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft)
+    return task_moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft)
 
 
 def _untried(task_id: int) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from tasks_app import timeouts
-from tasks_app.accounting.expiring import expire_jobs
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from tasks_app.configured import timeouts
+from tasks_app.upkeep.expiring import expire_jobs
 
 ME = "job_timeouts"
 LIMIT = 5000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from tasks_app import timeouts
-from tasks_app.accounting.expiring import expire_jobs
-from tasks_app.accounting.jobtimeouts import LOST_HEARTBEAT as SILENCE
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from tasks_app.configured import timeouts
+from tasks_app.domain.job_timeouts import LOST_HEARTBEAT as SILENCE
+from tasks_app.upkeep.expiring import expire_jobs
 
 ME = "lost_jobs"
 LOST_HEARTBEAT = SILENCE[1]

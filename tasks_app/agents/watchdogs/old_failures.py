@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents import Pass
+from jedisite.agents.passes import Pass
 from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
 
 KEEP_FAILURES = timedelta(days=30)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents import Pass
+from jedisite.agents.passes import Pass
 
 KEEP = timedelta(days=30)
 KEEP_MAILS = timedelta(days=90)

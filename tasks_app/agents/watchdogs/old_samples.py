@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from tasks_app import sampling, timeouts
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from tasks_app.configured import timeouts
+from tasks_app.counts import sampling
 
 LIMIT = 100_000
 

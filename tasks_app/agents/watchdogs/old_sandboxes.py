@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from jedisite.agents import Pass
-from jedisite.words import plural
-from tasks_app import sandboxes
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
+from tasks_app.submission import sandboxes
 
 LIMIT = 1000
 

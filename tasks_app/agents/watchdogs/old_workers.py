@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from jedisite.agents import Pass
+from jedisite.agents.passes import Pass
 from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
 
 KEEP_WORKERS = timedelta(days=90)

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from django.db import transaction
 
-from jedisite.agents import Pass
-from jedisite.sql import hot_cursor, the_time
-from tasks_app import timeouts
-from tasks_app.accounting.endings import KillOrder, kill_jobs
-from tasks_app.accounting.holding import shift_jobs
-from tasks_app.accounting.killcodes import Kill, KilledJob
-from tasks_app.states import JobStatus
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import hot_cursor, the_time
+from tasks_app.configured import timeouts
+from tasks_app.domain.killcodes import Kill, KilledJob
+from tasks_app.domain.states import JobStatus
+from tasks_app.lifecycle.holding import shift_jobs
+from tasks_app.outcomes.endings import KillOrder, kill_jobs
 
 ME = "paused_tasks"
 LIMIT = 5000

@@ -1,6 +1,6 @@
 """Watch dog: tasks that were set aside return to what they did before, or are given up when nothing helps.
 
-Those that no site would take return sooner when the grid has changed since (`tasks_app/site_waits.py`).
+Those that no site would take return sooner when the grid has changed since (`tasks_app/lifecycle/site_waits.py`).
 
 frozenTime keeps the moment since which nothing could be done, also while the task goes back and forth between pending
 and what it tries: so a task whose trouble never ends is exhausted after a week. A task that waits for its parent has
@@ -12,12 +12,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from jedisite.agents import Pass, owner
-from jedisite.sql import sql_time, the_time
-from tasks_app import claims, moves, site_waits, timeouts
-from tasks_app.accounting.throttling import PendingView, leave_pending
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import sql_time, the_time
+from tasks_app.configured import timeouts
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.throttling import PendingView, leave_pending
+from tasks_app.lifecycle import claims, site_waits, task_moves
 from tasks_app.models import Task
-from tasks_app.states import TASK_FINAL, TaskStatus
 
 ME = "pending"
 LIMIT = 200
@@ -55,10 +56,10 @@ def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None)
     reason = step.reason.detail
     if step.status == TaskStatus.EXHAUSTED:
         dialog = f"{reason}; the last reason: {task.error_dialog or 'none was given'}"
-        moves.move_task(task_id, step.status, by=ME, reason=reason, fence=fence, error_dialog=dialog)
+        task_moves.move_task(task_id, step.status, by=ME, reason=reason, fence=fence, error_dialog=dialog)
         return True
     # The clock of how long the task has been stuck runs on until something works.
-    moves.move_task(
+    task_moves.move_task(
         task_id,
         task.old_status or TaskStatus.READY,
         by=ME,

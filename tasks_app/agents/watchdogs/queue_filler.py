@@ -15,9 +15,9 @@ from typing import Final
 from django.db import transaction
 
 from brokerage_app.brokers import generic
-from brokerage_app.configuration import Configuration
-from brokerage_app.configured import configuration
-from brokerage_app.filling import (
+from brokerage_app.grid.configured import configuration
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.policy.filling import (
     FillLimits,
     Occupancy,
     WaitingTask,
@@ -27,17 +27,19 @@ from brokerage_app.filling import (
     jobs_lacking,
     may_be_filled,
 )
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import ONLINE, Grid, SiteView
-from jedisite.agents import Pass, owner
-from jedisite.sql import hot_cursor, numbers, the_time
-from jedisite.words import plural
-from tasks_app import claims, moves, statistics, timeouts
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
-from tasks_app.generating.facts import needs_of
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import ONLINE, Grid, SiteView
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import hot_cursor, numbers, the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.configured import timeouts
+from tasks_app.counts import statistics
+from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
+from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TaskStatus
+from tasks_app.generation.turn_facts import needs_of
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import EmptyQueue, Preassignment, Task, TaskParams
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
 # ruff: noqa: S608 - every piece is a constant of this module
 ME = "queue_filler"
@@ -150,7 +152,7 @@ def _let_go(task_id: int, fence: int, why: str) -> bool:
     # Somebody may have named another site since.
     is_ours = Task.objects.filter(pk=task_id, site=row.queue).exists()
     columns = {"site": None} if is_ours else {}
-    moves.note_task(task_id, fence, by=ME, reason=f"its jobs may go anywhere again: {why}", **columns)
+    task_moves.note_task(task_id, fence, by=ME, reason=f"its jobs may go anywhere again: {why}", **columns)
     row.delete()
     return True
 
@@ -216,7 +218,7 @@ def _send(waiting: WaitingTask, fence: int, seen: Occupancy, now: datetime) -> b
     running = plural(seen.running, "that runs", "that run")
     reason = f"its jobs go to {seen.queue}, which has only {seen.queued} waiting for {running}"
     # A pending task is tried again at once.
-    moves.note_task(waiting.task_id, fence, by=ME, reason=reason, site=seen.queue, next_check=now)
+    task_moves.note_task(waiting.task_id, fence, by=ME, reason=reason, site=seen.queue, next_check=now)
     Preassignment.objects.create(
         task_id=waiting.task_id, queue=seen.queue, resource_type=waiting.resource_type, since=now
     )

@@ -16,19 +16,19 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from brokerage_app.configuration import Configuration
-from brokerage_app.configured import configuration
+from brokerage_app.grid.configured import configuration
 from brokerage_app.models import HarvesterSlots, WorkQueue
-from jedisite.agents import Pass, renew_lease
-from jedisite.sql import hot_cursor, texts
-from jedisite.sql import numbers as as_array
-from jedisite.words import plural
-from tasks_app.accounting.endings import KillOrder, kill_jobs
-from tasks_app.accounting.expiring import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
-from tasks_app.accounting.killcodes import KilledJob
-from tasks_app.accounting.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
-from tasks_app.generating.groups import RESOURCE
-from tasks_app.states import JobStatus
+from brokerage_app.policy.configuration import Configuration
+from jedisite.agents.passes import Pass, renew_lease
+from jedisite.database.sql import hot_cursor, texts
+from jedisite.database.sql import numbers as as_array
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.killcodes import KilledJob
+from tasks_app.domain.states import JobStatus
+from tasks_app.generation.groups import RESOURCE
+from tasks_app.outcomes.endings import KillOrder, kill_jobs
+from tasks_app.upkeep.expiring import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
+from tasks_app.upkeep.rules.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
 
 # ruff: noqa: S608 - every piece is a constant of this module
 ME = "rebrokerage"

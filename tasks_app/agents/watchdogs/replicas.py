@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup
-from jedisite.agents import Pass, renew_lease
-from jedisite.sql import the_time
-from jedisite.words import plural
-from tasks_app import locality
+from jedisite.agents.passes import Pass, renew_lease
+from jedisite.database.sql import the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.inputs import locality
 
 LIMIT = 500
 AT_ONCE = 50

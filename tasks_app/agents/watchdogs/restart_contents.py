@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass, owner
-from jedisite.sql import sql_time, the_time
-from tasks_app import claims, moves, timeouts
-from tasks_app.states import TASK_GENERATING, TaskStatus
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import sql_time, the_time
+from tasks_app.configured import timeouts
+from tasks_app.domain.states import TASK_GENERATING, TaskStatus
+from tasks_app.lifecycle import claims, task_moves
 
 ME = "restart_contents"
 LIMIT = 100
@@ -31,4 +32,4 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
 
 def _restart(task_id: int, fence: int) -> None:
     reason = "an input waits to be read, and nobody came"
-    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
+    task_moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)

@@ -8,11 +8,11 @@ from functools import partial
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents import Pass, owner
-from tasks_app import claims
-from tasks_app.accounting import scouts
-from tasks_app.accounting.scouting import look_again
-from tasks_app.states import TaskStatus
+from jedisite.agents.passes import Pass, owner
+from tasks_app.domain.states import TaskStatus
+from tasks_app.lifecycle import claims
+from tasks_app.scouts.rules import scouts
+from tasks_app.scouts.scouting import look_again
 
 ME = "second_look"
 LIMIT = 100

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents import Pass
-from jedisite.sql import the_time
-from jedisite.words import plural
-from tasks_app import statistics
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.counts import statistics
 
 COUNTS_AGE_S = 30.0
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from jedisite.agents import Pass, is_dead, kick
-from jedisite.sql import the_time
-from tasks_app import timeouts
+from jedisite.agents.passes import Pass, is_dead, kick
+from jedisite.database.sql import the_time
+from tasks_app.configured import timeouts
 
 
 def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:

@@ -11,19 +11,22 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from brokerage_app.configuration import Configuration
-from brokerage_app.configured import configuration
+from brokerage_app.grid.configured import configuration
 from brokerage_app.models import StorageEndpoint
-from brokerage_app.snapshot import Grid
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary.snapshot import Grid
 from jedisite import refusals
-from jedisite.agents import Pass, owner
-from jedisite.sql import hot_cursor, numbers, the_time
-from jedisite.words import plural
-from tasks_app import claims, codes, moves, statistics, timeouts
-from tasks_app.accounting.reasons import Reason
-from tasks_app.accounting.withholding import Reader, Source, WithholdLimits, withhold
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import hot_cursor, numbers, the_time
+from jedisite.vocabulary.words import plural
+from tasks_app.configured import timeouts
+from tasks_app.counts import statistics
+from tasks_app.domain import codes
+from tasks_app.domain.reasons import Reason
+from tasks_app.domain.states import TASK_GENERATING, TaskStatus
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Task
-from tasks_app.states import TASK_GENERATING, TaskStatus
+from tasks_app.upkeep.rules.withholding import Reader, Source, WithholdLimits, withhold
 
 ME = "task_withholder"
 LIMIT: Final = 500
@@ -106,7 +109,7 @@ def _act(task_id: int, fence: int, reason: Reason | None) -> bool:
     is_held = task.status == TaskStatus.PENDING
     wait = timeouts.limit("task.withheld") * HELD_FOR
     if reason is not None and not is_held:
-        moves.set_aside(task_id, fence, by=ME, reason=says() + reason.detail, wait=wait, frozen=False)
+        task_moves.set_aside(task_id, fence, by=ME, reason=says() + reason.detail, wait=wait, frozen=False)
         return True
     # A held task is looked at again later, or returns at once to what it did.
     claims.release_task(task_id, fence, wait=wait if reason is not None else timedelta())

@@ -11,13 +11,13 @@ from functools import partial
 
 from django.db import connection
 
-from jedisite.agents import Pass, owner
-from jedisite.sql import sql_time, the_time
-from tasks_app import claims, moves
-from tasks_app.accounting.throttling import ATTEMPTS_A_STEP, release_throttled, throttle_by_attempts
-from tasks_app.accounting.usercaps import kind_of
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import sql_time, the_time
+from tasks_app.domain.states import JOB_OPEN, TaskStatus
+from tasks_app.domain.throttling import ATTEMPTS_A_STEP, release_throttled, throttle_by_attempts
+from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Task
-from tasks_app.states import JOB_OPEN, TaskStatus
+from tasks_app.upkeep.rules.usercaps import kind_of
 
 ME = "throttle"
 LIMIT = 200
@@ -57,7 +57,7 @@ def _throttle(task_id: int, fence: int, *, now: datetime) -> bool:
     if step is None or step.until is None:
         claims.release_task(task_id, fence)
         return False
-    moves.throttle_task(
+    task_moves.throttle_task(
         task_id, fence, by=ME, reason=step.reason.detail, until=step.until, now=now, num_throttled=step.num_throttled
     )
     return True
@@ -72,7 +72,7 @@ def _release(task_id: int, fence: int, *, now: datetime) -> bool:
     if step is None:
         claims.release_task(task_id, fence)
         return False
-    moves.go_on(task, fence, by=ME, reason=step.reason.detail)
+    task_moves.go_on(task, fence, by=ME, reason=step.reason.detail)
     return True
 
 

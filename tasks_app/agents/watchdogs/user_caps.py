@@ -17,15 +17,16 @@ from functools import partial
 from django.db import connection, transaction
 from django.db.models import Q
 
-from jedisite.agents import Pass, owner
-from jedisite.sql import the_time
-from tasks_app import claims, limits, moves, timeouts
-from tasks_app.accounting.expiring import MERGE
-from tasks_app.accounting.holding import shift_jobs
-from tasks_app.accounting.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
-from tasks_app.accounting.users_work import users_jobs, users_tasks
+from jedisite.agents.passes import Pass, owner
+from jedisite.database.sql import the_time
+from tasks_app.configured import limits, timeouts
+from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
+from tasks_app.domain.users_work import users_jobs, users_tasks
+from tasks_app.lifecycle import claims, task_moves
+from tasks_app.lifecycle.holding import shift_jobs
 from tasks_app.models import Task
-from tasks_app.states import JOB_OPEN, TASK_GENERATING, TaskStatus
+from tasks_app.upkeep.expiring import MERGE
+from tasks_app.upkeep.rules.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
 
 ME = "user_caps"
 LIMIT = 500
@@ -144,7 +145,7 @@ def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
     )
 
     def work(task_id: int, fence: int) -> None:
-        moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)
+        task_moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)
 
     return claims.for_each(claimed, work, by=ME)
 
@@ -163,14 +164,14 @@ def _release(
     kind = kind_of(task.error_dialog)
     why = _still(task, kind or "jobs", crowd, caps, most)
     if not why:
-        moves.go_on(task, fence, by=ME, reason="below the limit again")
+        task_moves.go_on(task, fence, by=ME, reason="below the limit again")
         return True
     if task.throttled_time is not None and task.throttled_time > now:
         claims.release_task(task_id, fence, wait=task.throttled_time - now)
         return False
     length = timeouts.limit("task.throttled_user")
     reason = dialog(kind or "jobs", why, length.total_seconds() / 60)
-    moves.note_task(task_id, fence, by=ME, reason=reason, error_dialog=reason, throttled_time=now + length)
+    task_moves.note_task(task_id, fence, by=ME, reason=reason, error_dialog=reason, throttled_time=now + length)
     return True
 
 

@@ -11,13 +11,13 @@ from typing import Final
 
 from django.db import transaction
 
-from jedisite.agents import Pass
-from jedisite.sql import hot_cursor, texts, the_time
-from jedisite.sql import numbers as as_array
-from jedisite.words import plural
-from tasks_app.accounting.expiring import MERGE
-from tasks_app.accounting.priorities import Raise, SiteUsage, massage
-from tasks_app.accounting.users_work import users_jobs
+from jedisite.agents.passes import Pass
+from jedisite.database.sql import hot_cursor, texts, the_time
+from jedisite.database.sql import numbers as as_array
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.priorities import Raise, SiteUsage, massage
+from tasks_app.domain.users_work import users_jobs
+from tasks_app.upkeep.expiring import MERGE
 
 # ruff: noqa: S608 - every piece is a constant of this module
 LATELY: Final = timedelta(days=1)

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from jedisite.agents import Pass
-from jedisite.words import plural
-from tasks_app import timeouts
-from tasks_app.accounting.libraries import forgotten_libraries
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
 from tasks_app.agents.libraries import settle_all
+from tasks_app.configured import timeouts
+from tasks_app.outcomes.libraries import forgotten_libraries
 
 ME = "waiting_for_lib"
 LIMIT = 50

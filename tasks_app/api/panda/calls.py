@@ -27,11 +27,18 @@ from rest_framework import exceptions, serializers
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.views import APIView
 
-from jedisite import database_faults
-from jedisite.arrivals import WHOSE_BODY
-from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token, refusal_without_token
-from jedisite.problems import BodyNotRead, TooLarge
-from tasks_app.api.panda.params import Params
+from jedisite.database import database_faults
+from jedisite.identity.callers import (
+    Caller,
+    Right,
+    TokenAuthentication,
+    api_caller,
+    caller_by_token,
+    refusal_without_token,
+)
+from jedisite.server.arrivals import WHOSE_BODY
+from jedisite.web.problems import BodyNotRead, TooLarge
+from tasks_app.api.panda.call_params import Params
 from tasks_app.api.panda.wire import BadCallError, StatusCode, body_of, legacy, plain, query_of, refused
 
 log = structlog.get_logger(__name__)

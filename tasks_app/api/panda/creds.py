@@ -7,13 +7,13 @@ import json
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 
-from jedisite.identity import Right
-from jedisite.words import plural
+from jedisite.identity.callers import Right
+from jedisite.vocabulary.words import plural
+from tasks_app.api.panda.call_params import Listed, Params, Text
 from tasks_app.api.panda.calls import Ask, PandaView, call
-from tasks_app.api.panda.params import Listed, Params, Text
 from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.params.faults import shown
-from tasks_app.usersecrets import (
+from tasks_app.submission.user_secrets import (
     LONGEST_VALUE,
     SecretRefusedError,
     UnreadableSecretError,

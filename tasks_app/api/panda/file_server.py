@@ -11,12 +11,12 @@ from django.http.multipartparser import MultiPartParser
 from django.http.request import split_domain_port
 from rest_framework import serializers
 
-from jedisite.identity import Caller, Right
-from jedisite.words import thousands
-from tasks_app import sandboxes
+from jedisite.identity.callers import Caller, Right
+from jedisite.vocabulary.words import thousands
+from tasks_app.api.panda.call_params import Number, Params
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.params import Number, Params
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
+from tasks_app.submission import sandboxes
 
 FRAME_BYTES = 64 * 1024
 """What a form may have beside the file."""

@@ -16,16 +16,16 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from rest_framework import serializers
 
-from brokerage_app import pilotcalls
-from jedisite.choices import Choice
-from jedisite.identity import Caller, Right
+from brokerage_app.grid import pilotcalls
+from jedisite.identity.callers import Caller, Right
+from jedisite.vocabulary.choices import Choice
+from tasks_app.api.panda.call_params import Id, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.params import Id, Number, Params, Text
-from tasks_app.api.panda.pilot import MAX_JOBS, STATES, metadata_of
+from tasks_app.api.panda.pilot_calls import MAX_JOBS, STATES, metadata_of
 from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy, moment, number, object_of, text
-from tasks_app.pilots.closed_queues import why_closed
-from tasks_app.pilots.dispatch import Request, get_jobs
-from tasks_app.pilots.report import (
+from tasks_app.dispatch.closed_queues import why_closed
+from tasks_app.dispatch.handing_out import Request, get_jobs
+from tasks_app.dispatch.reports import (
     NO_COMMAND,
     NotYoursError,
     OtherAttemptError,
@@ -34,7 +34,7 @@ from tasks_app.pilots.report import (
     UnknownJobError,
     update_job,
 )
-from tasks_app.pilots.unwalled import is_unwalled
+from tasks_app.dispatch.unwalled import is_unwalled
 
 ANY_LABEL = ("ANY", "unified")
 OTHER_ATTEMPT = "badattemptnr,tobekilled"

@@ -13,17 +13,17 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from brokerage_app import pilotcalls
-from jedisite.choices import Choice
-from jedisite.identity import Right, needs
+from brokerage_app.grid import pilotcalls
+from jedisite.identity.callers import Right, needs
+from jedisite.vocabulary.choices import Choice
+from tasks_app.api.panda.call_params import Id, JsonList, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.legacy import OTHER_ATTEMPT, report_of
-from tasks_app.api.panda.params import Id, JsonList, Params, Text
 from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy
-from tasks_app.harvester import workers
+from tasks_app.dispatch import worker_moves
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import NO_COMMAND, OtherAttemptError, Report
 from tasks_app.models import Job, JobArchive
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import NO_COMMAND, OtherAttemptError, Report
 
 MOST_REPORTS = 1000
 MOST_IDS = 1000
@@ -98,7 +98,7 @@ def update_worker_pilot_status(ask: Ask) -> HttpResponse:
     if site and given.get("site", site) != site:
         raise PermissionDenied(f"this token is for the queue {site}")
     queue, node = site or given.get("site", ""), given.get("node_id", "")
-    noted = workers.pilot_status(given["harvesterID"], given["workerID"], given["status"], site=queue, node=node)
+    noted = worker_moves.pilot_status(given["harvesterID"], given["workerID"], given["status"], site=queue, node=node)
     # Pilots look at no answer here; who started them may be nobody that we know.
     return legacy() if noted else legacy(says="nobody has told of this worker")
 

@@ -8,11 +8,11 @@ from drf_spectacular.types import OpenApiTypes
 
 from brokerage_app.models import Queue
 from brokerage_app.models.site import ResourceType
-from jedisite.identity import Right
+from jedisite.identity.callers import Right
+from tasks_app.api.panda.call_params import Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.params import Params, Text
+from tasks_app.api.panda.site_data import queue_data
 from tasks_app.api.panda.wire import envelope
-from tasks_app.api.site_data import queue_data
 
 UNIFIED = "unified"
 

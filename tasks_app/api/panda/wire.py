@@ -21,8 +21,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 
-from jedisite.problems import strict_json
-from jedisite.words import thousands
+from jedisite.vocabulary.words import thousands
+from jedisite.web.problems import strict_json
 
 GZIP = b"\x1f\x8b"
 MOST_FIELDS = 1000

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tasks_app.api.panda.wire import BadCallError, moment, number, text
-from tasks_app.harvester.workers import WorkerNews
+from tasks_app.dispatch.worker_moves import WorkerNews
 
 _TEXTS = {
     "batchID": 80,

@@ -6,8 +6,8 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from jedisite.command_line import Suggesting
-from tasks_app import audit_sql
+from jedisite.management.command_line import Suggesting
+from tasks_app.audit import flow_invariants
 
 
 class Command(Suggesting):
@@ -18,11 +18,11 @@ class Command(Suggesting):
         parser.add_argument("--rows", type=int, default=20, help="rows shown of each broken invariant")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = audit_sql.find(options["rows"])
+        found = flow_invariants.find(options["rows"])
         if options["json"]:
             report = {
                 "ok": not found,
-                "checked": len(audit_sql.INVARIANTS),
+                "checked": len(flow_invariants.INVARIANTS),
                 "broken": [
                     {"name": v.invariant.name, "sentence": v.invariant.sentence, "count": v.count, "rows": v.rows}
                     for v in found
@@ -33,7 +33,7 @@ class Command(Suggesting):
             for violation in found:
                 self.stdout.write(str(violation))
             self.stdout.write(
-                f"{len(audit_sql.INVARIANTS) - len(found)} of {len(audit_sql.INVARIANTS)} invariants hold"
+                f"{len(flow_invariants.INVARIANTS) - len(found)} of {len(flow_invariants.INVARIANTS)} invariants hold"
             )
         if found:
             raise SystemExit(1)

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app.benchmarks.database import throw_away
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
+from tasks_app.labs.bench.database import throw_away
 
 BENCHMARKS = {
     "feed": "files of a dataset to rows; sizes: files (100000)",
@@ -54,7 +54,7 @@ class Command(Suggesting):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         logging.getLogger().setLevel(logging.WARNING)
         # Only the one that runs is imported.
-        benchmark = importlib.import_module(f"tasks_app.benchmarks.{MODULES[options['benchmark']]}")
+        benchmark = importlib.import_module(f"tasks_app.labs.bench.{MODULES[options['benchmark']]}")
         rounds = max(1, options["rounds"])
         filled = {name: options[name] for name in SIZES_OF_PAGES}
         if any(filled.values()) and options["benchmark"] != "pages":

@@ -7,10 +7,10 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app.accounting import output_check
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
 from tasks_app.management.named import add_task, task_named
+from tasks_app.outcomes import output_check
 
 
 class Command(Suggesting):

@@ -20,18 +20,19 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from jedisite import first_account, launch
-from jedisite.command_line import Suggesting
-from jedisite.identity import issue_token
+from jedisite.identity import first_account
+from jedisite.identity.callers import issue_token
+from jedisite.management.command_line import Suggesting
 from jedisite.management.commands.up import prepare
-from jedisite.postgres import PostgresError
-from jedisite.supervisor import Event
-from tasks_app.demo.inputs import keep_sandbox, register_records, register_sources
-from tasks_app.demo.plan import DemoTask, tasks
-from tasks_app.demo.progress import Progress
-from tasks_app.demo.verify import Result, verify
-from tasks_app.states import TASK_FINAL
-from tasks_app.watching import HEADING, line, progress_of
+from jedisite.processes import launch
+from jedisite.processes.postgres import PostgresError
+from jedisite.processes.supervisor import Event
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.labs.demo.inputs import keep_sandbox, register_records, register_sources
+from tasks_app.labs.demo.plan import DemoTask, tasks
+from tasks_app.labs.demo.progress import Progress
+from tasks_app.labs.demo.verify import Result, verify
+from tasks_app.usage.watching import HEADING, line, progress_of
 
 USER = first_account.FIRST
 USUAL_S = 900

@@ -12,14 +12,14 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import Sum
 
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app import fetching
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
+from tasks_app.ddm import fetching
+from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.gpi.client import ApiError, save
 from tasks_app.management.named import add_task, task_named
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import FileStatus, TaskStatus
 
 
 class Command(Suggesting):

@@ -9,15 +9,15 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from brokerage_app.queue_status import no_queue
-from jedisite.command_line import REFUSED, Suggesting
+from brokerage_app.grid.queue_status import no_queue
+from jedisite.management.command_line import REFUSED, Suggesting
+from tasks_app.dispatch.unwalled import note
 from tasks_app.management.commands.walls import local_walls
-from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
-from tasks_app.pilots.unwalled import note
-from tasks_app.workers.base import OneForAll, PilotSpec, Tickets
-from tasks_app.workers.local import OwnPilot, PandaPilot, serve
-from tasks_app.workers.panda import CannotIsolateError
-from tasks_app.workers.tickets import OneEach
+from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
+from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec, Tickets
+from tasks_app.worker_node.submitters.local import OwnPilot, PandaPilot, serve
+from tasks_app.worker_node.submitters.panda import CannotIsolateError
+from tasks_app.worker_node.submitters.tickets import OneEach
 
 
 class Command(Suggesting):

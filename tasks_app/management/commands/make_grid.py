@@ -10,15 +10,15 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from brokerage_app import repository
-from brokerage_app.information.synthetic import store_grid
+from brokerage_app.grid import repository
+from brokerage_app.labs.made_up_grid import SHARES, synthetic_grid
+from brokerage_app.labs.made_up_grid_rows import store_grid
 from brokerage_app.models import Queue
-from brokerage_app.synthetic import SHARES, synthetic_grid
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app import statistics
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
+from tasks_app.counts import statistics
+from tasks_app.labs.synthetic import Size, make_tasks, surroundings
 from tasks_app.models import Task
-from tasks_app.synthetic import Size, make_tasks, surroundings
 
 
 class Command(Suggesting):

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings as site_settings
 from django.core.management.base import CommandError, CommandParser
 
-from jedisite.command_line import Suggesting
-from tasks_app.pilot.main import run
-from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
+from jedisite.management.command_line import Suggesting
+from tasks_app.worker_node.pilot.main import run
+from tasks_app.worker_node.pilot.settings import SettingsError, add_arguments, from_arguments
 
 
 class Command(Suggesting):

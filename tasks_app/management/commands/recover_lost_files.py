@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from jedisite.command_line import Suggesting
-from tasks_app.accounting.recovery import CannotRecoverError, recover, task_of_dataset
+from jedisite.management.command_line import Suggesting
 from tasks_app.management.named import add_task, task_named
+from tasks_app.outcomes.recovery import CannotRecoverError, recover, task_of_dataset
 
 
 class Command(Suggesting):

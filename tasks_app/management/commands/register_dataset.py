@@ -11,13 +11,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from jedisite import user_names
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app.ddm.registering import register_container, register_dataset
+from jedisite.identity import user_names
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.scopes import scope_of
+from tasks_app.inputs.registering import register_container, register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.made import CONTAINER_MARK
-from tasks_app.scopes import scope_of
 
 
 class Command(Suggesting):

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from brokerage_app.whatif import FORMS, ChangeError
-from jedisite.command_line import Suggesting
-from jedisite.words import plural
-from tasks_app.explaining import whatif
+from brokerage_app.advice.whatif import FORMS, ChangeError
+from jedisite.management.command_line import Suggesting
+from jedisite.vocabulary.words import plural
+from tasks_app.explaining import deciding_again
 
 SHOWN = 20
 
@@ -30,7 +30,7 @@ class Command(Suggesting):
         if not options["change"]:
             raise CommandError(f"--change is missing: {FORMS}.")
         try:
-            found = whatif.replay(options["last"], options["change"])
+            found = deciding_again.replay(options["last"], options["change"])
         except ChangeError as exc:
             raise CommandError(f"--change {exc}") from exc
         say = self.stdout.write

@@ -13,12 +13,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from brokerage_app.brokers.production_case import ProductionSettings
-from brokerage_app.configured import read
-from jedisite.command_line import Suggesting
-from tasks_app.simulating import report
-from tasks_app.simulating.engine import Simulation
-from tasks_app.simulating.world import usual_world
+from brokerage_app.cases.production_case import ProductionSettings
+from brokerage_app.grid.configured import read
+from jedisite.management.command_line import Suggesting
+from tasks_app.labs.simulating import report
+from tasks_app.labs.simulating.engine import Simulation
+from tasks_app.labs.simulating.world import usual_world
 
 LEAST_DAYS = 1.5
 

@@ -19,19 +19,21 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from jedisite import one_site, user_names
-from jedisite.command_line import Suggesting
-from jedisite.identity import caller_of_user
+from jedisite.identity import user_names
+from jedisite.identity.callers import caller_of_user
+from jedisite.management.command_line import Suggesting
 from jedisite.models import Agent
-from jedisite.problems import strict_json
-from tasks_app import submitting, watching
-from tasks_app.explaining.facts import PYTHON
-from tasks_app.explaining.tasks import look
+from jedisite.processes import one_site
+from jedisite.web.problems import strict_json
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.explaining.rules.wait_facts import PYTHON
+from tasks_app.explaining.why_task import look
+from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.models import Task
-from tasks_app.moves import CommandRefusedError
 from tasks_app.params.schema import ParamErrors
 from tasks_app.params.shorthand import Wish, dictionary, origin_of
-from tasks_app.states import TASK_FINAL, TaskStatus
+from tasks_app.submission import submitting
+from tasks_app.usage import watching
 
 LOOK_S = 1.0
 WHY_EVERY_S = 5.0

@@ -9,11 +9,11 @@ from typing import Any
 from django.conf import settings
 from django.db import ProgrammingError
 
-from brokerage_app.information.local import QUEUE
-from jedisite.command_line import Suggesting
-from tasks_app.pilot.walls import Walls, find
-from tasks_app.pilots.unwalled import note
-from tasks_app.workers import panda
+from brokerage_app.grid.local_twin import QUEUE
+from jedisite.management.command_line import Suggesting
+from tasks_app.dispatch.unwalled import note
+from tasks_app.worker_node.pilot.walls import Walls, find
+from tasks_app.worker_node.submitters import panda
 
 
 class Command(Suggesting):

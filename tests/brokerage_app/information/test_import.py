@@ -15,11 +15,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from brokerage_app import queue_status
-from brokerage_app.information.cric import BadDescriptionError, describe
-from brokerage_app.information.storing import export
+from brokerage_app.grid import queue_status
+from brokerage_app.grid.cric import BadDescriptionError, describe
+from brokerage_app.grid.grid_storing import export
+from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
-from brokerage_app.repository import load_grid
 from jedisite.models import AuditEntry
 
 QUEUE = {

@@ -23,16 +23,16 @@ class ProbeConfig(AppConfig):
     label = "probe"
 
     def ready(self) -> None:
-        from jedisite import agents
+        from jedisite.agents import passes
 
-        agents.register("probe", run, period_s=PERIOD_S, title="Writes down its passes", lease_s=LEASE_S)
-        agents.register("turns", take_turns, period_s=PERIOD_S, title="Works on tasks that never end")
+        passes.register("probe", run, period_s=PERIOD_S, title="Writes down its passes", lease_s=LEASE_S)
+        passes.register("turns", take_turns, period_s=PERIOD_S, title="Works on tasks that never end")
 
 
 def run() -> object:
     from django.db import connection
 
-    from jedisite.agents import Pass
+    from jedisite.agents.passes import Pass
 
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO probe_passes (pid) VALUES (%s) RETURNING id", [os.getpid()])
@@ -43,8 +43,8 @@ def run() -> object:
 
 
 def take_turns() -> object:
-    from jedisite.agents import Pass, owner
-    from tasks_app import claims
+    from jedisite.agents.passes import Pass, owner
+    from tasks_app.lifecycle import claims
 
     claimed = claims.claim_tasks(owner(), ["registered"], 10, agent="turns")
     return Pass(claims.for_each(claimed, _turn, by="turns"))
@@ -53,7 +53,7 @@ def take_turns() -> object:
 def _turn(task_id: int, fence: int) -> None:
     from datetime import timedelta
 
-    from tasks_app import claims
+    from tasks_app.lifecycle import claims
     from tasks_app.models import Task
 
     name = Task.objects.get(pk=task_id).name

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tasks_app.accounting.black_holes import NodeEnds, SiteEnds, black_holes
-from tasks_app.accounting.failing_nodes import find_black_holes
-from tasks_app.accounting.failures import book_ends, note_ends
+from tasks_app.failures.booking import book_ends, note_ends
+from tasks_app.failures.failing_nodes import find_black_holes
+from tasks_app.failures.rules.black_holes import NodeEnds, SiteEnds, black_holes
 from tasks_app.models import Job, JobEndDue
 
 SITE = {"S": SiteEnds(finished=900, failed=100)}

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tasks_app.accounting.children import REJECTS_CHANGES, abort_descendants
+from tasks_app.domain.states import TASK_MOVES, TaskStatus
 from tasks_app.models import Task
-from tasks_app.states import TASK_MOVES, TaskStatus
+from tasks_app.outcomes.children import REJECTS_CHANGES, abort_descendants
 
 pytestmark = pytest.mark.django_db
 

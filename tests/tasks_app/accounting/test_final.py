@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.final import Books, completeness, error_summary, final_verdict, goal_reached
-from tasks_app.accounting.job_errors import JobError
-from tasks_app.states import TaskStatus
+from tasks_app.domain.final import Books, completeness, error_summary, final_verdict, goal_reached
+from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.states import TaskStatus
 
 T = TaskStatus
 

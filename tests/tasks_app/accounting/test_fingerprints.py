@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.fingerprints import (
-    LONGEST_TEXT,
-    category_of,
-    fingerprint_of,
-    node_of,
-    normalised,
-    version_of,
-)
+from tasks_app.domain.fingerprints import LONGEST_TEXT, category_of, fingerprint_of, node_of, normalised, version_of
 
 MESSAGES = [
     ("Process exited with code 65 after 12.5s", "Process exited with code <n> after <n>s"),

@@ -9,12 +9,10 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from jedisite.sql import hot_cursor
-from tasks_app.accounting import libraries, retrying
-from tasks_app.accounting.errors import MainError, errors_of, with_main_error
-from tasks_app.accounting.final import error_summary
-from tasks_app.accounting.fingerprints import fingerprint_of
-from tasks_app.accounting.job_errors import (
+from jedisite.database.sql import hot_cursor
+from tasks_app.domain.final import error_summary
+from tasks_app.domain.fingerprints import fingerprint_of
+from tasks_app.domain.job_errors import (
     ALL_FIELDS,
     COMPONENTS,
     ERRORS_OF_J,
@@ -24,12 +22,15 @@ from tasks_app.accounting.job_errors import (
     errors_in,
     main_error,
 )
-from tasks_app.columns.jobs import error_of
-from tasks_app.dashboard.queries import error_groups
+from tasks_app.failures.error_queries import MainError, errors_of, with_main_error
+from tasks_app.lists.job_columns import error_of
 from tasks_app.messaging.mail import facts_of
-from tasks_app.messaging.summary import error_line
+from tasks_app.messaging.rules.mail_summary import error_line
 from tasks_app.models import Job, Notification, Task
 from tasks_app.models.retry import SOURCES
+from tasks_app.outcomes import libraries
+from tasks_app.retries import retrying
+from tasks_app.web.tasks.page_queries import error_groups
 
 CODES = {
     "pilot_error_code": (None, 0, 1305, -1305, 1137, -1149),

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.jobtimeouts import (
-    TIMEOUTS,
-    Do,
-    JobView,
-    QueueView,
-    TimeoutSettings,
-    timeout_of,
-)
-from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
+from tasks_app.domain.job_timeouts import TIMEOUTS, Do, JobView, QueueView, TimeoutSettings, timeout_of
+from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 J = JobStatus
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

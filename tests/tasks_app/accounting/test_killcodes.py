@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tasks_app.accounting.killcodes import KILL_CODES, KilledJob, When, kill_code, kill_result, may_kill
-from tasks_app.states import JOB_FINAL, JobStatus
+from tasks_app.domain.killcodes import KILL_CODES, KilledJob, When, kill_code, kill_result, may_kill
+from tasks_app.domain.states import JOB_FINAL, JobStatus
 
 J = JobStatus
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tasks_app.accounting.lifetimes import Ending, Kind, ending_of
+from tasks_app.domain.lifetimes import Ending, Kind, ending_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.memory import analysis_need_mb
-from tasks_app.accounting.memory import (
+from brokerage_app.formulas.memory import analysis_need_mb
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.retries.rules.memory import (
     LADDER_MB,
     TOP_MB,
     JobMemory,
@@ -19,7 +20,6 @@ from tasks_app.accounting.memory import (
     pilot_hint_mb,
     task_is_due,
 )
-from tasks_app.params.splitrule import SplitRule
 
 NONE_RAISED = RaisedFiles(0, 100)
 

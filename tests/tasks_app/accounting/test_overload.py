@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.overload import FastLimits, ShareAtQueue, fast_rebrokerage
+from tasks_app.upkeep.rules.overload import FastLimits, ShareAtQueue, fast_rebrokerage
 
 
 @pytest.mark.parametrize(

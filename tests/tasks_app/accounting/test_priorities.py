@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.priorities import (
+from tasks_app.domain.priorities import (
     Boost,
     Raise,
     SerialPriority,

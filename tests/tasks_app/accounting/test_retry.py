@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.job_errors import JobError
-from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
-from tasks_app.accounting.retry import FailedJob, FileAttempts, FileChange, RetryDecision, RetryTask, decide
-from tasks_app.accounting.retry_rules import (
+from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.retry_rules import (
     Action,
     Circumstances,
     ErrorClass,
@@ -22,7 +20,9 @@ from tasks_app.accounting.retry_rules import (
     select,
 )
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.pilot.limits import Limits, Measure, verdict
+from tasks_app.retries.rules.memory import JobMemory, MemoryNeeds, RaisedFiles
+from tasks_app.retries.rules.retry import FailedJob, FileAttempts, FileChange, RetryDecision, RetryTask, decide
+from tasks_app.worker_node.pilot.limits import Limits, Measure, verdict
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OOM = JobError("pilot", "1212", "Payload ran out of memory")

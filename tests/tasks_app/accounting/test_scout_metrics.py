@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.scout_metrics import (
+from tasks_app.domain.units import event_cpu_time, percentile
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.scouts.rules.scout_metrics import (
     ExpectedJobs,
     JobSample,
     Measured,
@@ -20,8 +22,6 @@ from tasks_app.accounting.scout_metrics import (
     measure,
     measure_merge,
 )
-from tasks_app.accounting.units import event_cpu_time, percentile
-from tasks_app.params.splitrule import SplitRule
 
 MB = 2**20
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.scout_metrics import ExpectedJobs, JobSample, Measured, Presets
-from tasks_app.accounting.scout_verdict import (
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.scouts.rules.scout_metrics import ExpectedJobs, JobSample, Measured, Presets
+from tasks_app.scouts.rules.scout_verdict import (
     ANALYSIS,
     PRODUCTION,
     Outcome,
@@ -18,7 +19,6 @@ from tasks_app.accounting.scout_verdict import (
     larger_jobs,
     limits_of,
 )
-from tasks_app.params.splitrule import SplitRule
 
 MANY = ExpectedJobs(5000, None, 4990)
 FEW = ExpectedJobs(30, None, 20)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.scouts import (
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.scouts.rules.scouts import (
     CHUNKS,
     Due,
     MasterFiles,
@@ -22,7 +23,6 @@ from tasks_app.accounting.scouts import (
     scout_priority,
     will_scout,
 )
-from tasks_app.params.splitrule import SplitRule
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

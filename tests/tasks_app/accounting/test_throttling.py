@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.final import Books
-from tasks_app.accounting.throttling import (
+from tasks_app.domain.final import Books
+from tasks_app.domain.states import TASK_MOVES, TaskStatus
+from tasks_app.domain.throttling import (
     BoostLimits,
     BoostView,
     Cause,
@@ -25,7 +26,6 @@ from tasks_app.accounting.throttling import (
     release_throttled,
     throttle_by_attempts,
 )
-from tasks_app.states import TASK_MOVES, TaskStatus
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 T = TaskStatus

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.usercaps import KINDS, Caps, Usage, dialog, kind_of, over, queue_step, still_over
+from tasks_app.upkeep.rules.usercaps import KINDS, Caps, Usage, dialog, kind_of, over, queue_step, still_over
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokerage_app.configuration import DEFAULTS, Configuration, Row
-from tasks_app.accounting.withholding import Reader, Source, WithholdLimits, withhold
+from brokerage_app.policy.configuration import DEFAULTS, Configuration, Row
+from tasks_app.upkeep.rules.withholding import Reader, Source, WithholdLimits, withhold
 
 LIMITS = WithholdLimits(500, 900)
 FULL, FREE = Reader("FULL", 10, 21), Reader("FREE", 10, 20)

@@ -17,10 +17,10 @@ from django.views.decorators.http import require_safe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jedisite.arrivals import READS_REST
-from jedisite.bodies import TooSlowError
-from jedisite.problems import exception_handler
-from jedisite.roles import Scope
+from jedisite.server.arrivals import READS_REST
+from jedisite.server.bodies import TooSlowError
+from jedisite.vocabulary.roles import Scope
+from jedisite.web.problems import exception_handler
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -381,7 +381,7 @@ def crash(request: Any) -> Any:
 
 
 urlpatterns = [path("api/safe", require_safe(crash)), path("api/crash", crash), path("crash", crash)]
-handler500 = "jedisite.problems.server_error"
+handler500 = "jedisite.web.problems.server_error"
 
 
 @override_settings(ROOT_URLCONF=__name__)

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from jedisite.choices import no_choice
-from jedisite.words import sentence
-from tasks_app.api.urls import urlpatterns
+from jedisite.vocabulary.choices import no_choice
+from jedisite.vocabulary.words import sentence
+from tasks_app.api.v2.urls import urlpatterns
 from tasks_app.models import Task
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,11 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from jedisite.roles import Scope
-from tasks_app import logarchives
+from jedisite.vocabulary.roles import Scope
+from tasks_app.ddm import logarchives
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
-from tasks_app.looks import LOOKS
+from tasks_app.ddm.looks import LOOKS
 from tasks_app.models import Dataset, File, JobFile, Task
 
 pytestmark = pytest.mark.django_db

@@ -18,12 +18,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from jedisite.arrivals import WHOSE_BODY
-from jedisite.words import thousands
-from tasks_app import sandboxes
+from jedisite.server.arrivals import WHOSE_BODY
+from jedisite.vocabulary.words import thousands
 from tasks_app.agents.watchdogs import old_sandboxes
 from tasks_app.api.panda import file_server
 from tasks_app.models import Sandbox, Task
+from tasks_app.submission import sandboxes
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]

@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
-from jedisite import exports
-from jedisite.paging import Order
-from tasks_app.api.base import Lists
+from jedisite.web import exports
+from jedisite.web.paging import Order
+from tasks_app.api.v2.base import Lists
 from tasks_app.models import Task
 from tests.plans import assert_uses_an_index, fill_table
 
@@ -109,7 +109,7 @@ def rows(db: None) -> None:
 
 def lists() -> Iterator[tuple[str, type[Any]]]:
     """(address behind /api/v2/, view) of every list."""
-    for entry in next(p for p in get_resolver().url_patterns if "tasks_app.api.urls" in str(p)).url_patterns:
+    for entry in next(p for p in get_resolver().url_patterns if "tasks_app.api.v2.urls" in str(p)).url_patterns:
         view = getattr(entry.callback, "cls", None)
         if view and issubclass(view, Lists) and "list" in entry.callback.actions.values():
             path = str(entry.pattern).removeprefix("api/v2/")

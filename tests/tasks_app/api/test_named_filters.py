@@ -87,7 +87,7 @@ def test_an_act_on_all_that_match_names_what_matches_nothing(api: Api, names: No
 def test_the_table_of_jobs_is_not_asked_for_a_queue_that_is_there(
     names: None, make_task: Make, django_assert_num_queries: Any
 ) -> None:
-    from tasks_app.filtersets import JobFilter
+    from tasks_app.lists.filtersets import JobFilter
 
     with django_assert_num_queries(1):
         assert JobFilter({"site": "CERN"}, queryset=Job.objects.all()).is_valid()

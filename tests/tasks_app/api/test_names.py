@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
-from tasks_app import known
 from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Task, TaskParams, TaskStatusLog
+from tasks_app.submission import known_names
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -710,7 +710,7 @@ def test_a_submission_with_many_patterns_and_files_is_not_looked_at_for_minutes(
         wish["jobParameters"] = [item | {"value": f"--in=${{IN{n}/L}}"} | more for n, more in enumerate(items)]
         return [name for name in faults(post(api(), task_params(**wish))) if name.endswith(".include")]
 
-    assert len(refused(*[{"include": "zz"}] * 30)) == known.MOST_TESTS // 2000
+    assert len(refused(*[{"include": "zz"}] * 30)) == known_names.MOST_TESTS // 2000
     assert refused({"include": ",".join(["zz"] * 100)}, {"include": "zz"}) == ["jobParameters[1].include"]
 
 

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from tasks_app.api.panda.commands import NAMES
+from tasks_app.api.panda.command_calls import NAMES
+from tasks_app.domain.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
 from tasks_app.models import Command, Dataset, Task
-from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]

@@ -12,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, Queue, VerdictRecord
-from jedisite.agents import synchronise_after_migrate
+from jedisite.agents.passes import synchronise_after_migrate
 from jedisite.models import Agent, ApiToken, AuditEntry
+from tasks_app.domain.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
 from tasks_app.models import (
     Command,
     Dataset,
@@ -28,7 +29,6 @@ from tasks_app.models import (
     TaskParams,
     TaskStatusLog,
 )
-from tasks_app.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
 from tests.tasks_app.params.dictionaries import smallest
 
 TASKS = "/api/v2/tasks/"

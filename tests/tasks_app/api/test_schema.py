@@ -11,7 +11,7 @@ from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
 from brokerage_app.models import GlobalShare, Queue
-from tasks_app.api.examples import ANSWERS, JSON
+from tasks_app.api.v2.examples import ANSWERS, JSON
 from tasks_app.models import AttentionItem
 
 Api = Callable[..., Client]

@@ -9,7 +9,7 @@ from django.test import Client
 
 from brokerage_app.models import Queue, StorageEndpoint
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.pilot.storage import base_folder, default_endpoint, place
+from tasks_app.worker_node.pilot.storage import base_folder, default_endpoint, place
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import configured
+from brokerage_app.grid import configured
 from brokerage_app.models import (
     GdpConfig,
     GlobalShare,
@@ -23,13 +23,13 @@ from brokerage_app.models import (
     Sample,
     StorageEndpoint,
 )
-from jedisite import agent_orders
+from jedisite.agents import agent_orders
 from jedisite.models import Agent, AuditEntry
-from tasks_app import statistics
 from tasks_app.agents import attention
 from tasks_app.agents.watchdogs import site_statistics
 from tasks_app.attention import bell, keeping, reading
-from tasks_app.attention.rules.found import Found
+from tasks_app.attention.rules.findings import Found
+from tasks_app.counts import statistics
 from tasks_app.models import AttentionItem, Dataset, Job, JobStatusLog, Task
 from tests.statements import sent
 

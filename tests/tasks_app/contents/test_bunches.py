@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.contents.bunches import bunch_in_words, chunks_to_wait, released_files, released_ranges
+from tasks_app.inputs.rules.bunches import bunch_in_words, chunks_to_wait, released_files, released_ranges
 from tasks_app.params.splitrule import SplitRule
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jedisite.patterns import PatternError
-from tasks_app.contents.selection import Wanted, names_given, patterns, select
+from jedisite.vocabulary.patterns import PatternError
+from tasks_app.inputs.rules.selection import Wanted, names_given, patterns, select
 
 
 class Listed(NamedTuple):

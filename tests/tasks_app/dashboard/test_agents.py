@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from jedisite.models import Agent, AgentPass, AuditEntry
-from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+from tests.tasks_app.web.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from tasks_app.dashboard.areas import COLOURS, OTHERS, Span, stack
+from tasks_app.drawing.areas import COLOURS, OTHERS, Span, stack
 
 START = datetime(2026, 1, 31, 22, tzinfo=UTC)
 END = START + timedelta(hours=8)

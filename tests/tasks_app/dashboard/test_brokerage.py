@@ -13,18 +13,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import records
 from brokerage_app.brokers.choosing import decide
-from brokerage_app.case import grid_of
-from brokerage_app.configuration import Configuration
+from brokerage_app.cases.case import grid_of
 from brokerage_app.models import GlobalShare, PilotCalls, Queue, VerdictCount, VerdictHour, VerdictRecord
-from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.records import Decided, Snapshots, keep
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip, Verdict
-from tasks_app import statistics
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.verdicts import records
+from brokerage_app.verdicts.records import Decided, Snapshots, keep
+from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip, Verdict
+from tasks_app.counts import statistics
+from tasks_app.dispatch import share_order
 from tasks_app.models import Job, Task
-from tasks_app.pilots import share_order
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12

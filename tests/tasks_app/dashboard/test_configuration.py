@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import GdpConfig
-from brokerage_app.parameters import COMPONENTS, PARAMETERS
-from tasks_app.dashboard.configuration import TITLES
+from brokerage_app.policy.parameters import COMPONENTS, PARAMETERS
+from tasks_app.web.machinery.configuration_pages import TITLES
 
 pytestmark = pytest.mark.django_db
 

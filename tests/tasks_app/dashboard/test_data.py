@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Task
-from tests.tasks_app.dashboard.test_listing import Table
-from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+from tests.tasks_app.web.test_listing import Table
+from tests.tasks_app.web.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
 TITLES = ("in use", "not all ready", "stuck", "missing", "known", "whole")

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.models import AuditEntry
-from tasks_app.accounting.failures import book_ends
-from tasks_app.dashboard.bars import bars
-from tasks_app.dashboard.pivots import shade
+from tasks_app.drawing.bars import bars
+from tasks_app.failures.booking import book_ends
+from tasks_app.failures.pivots import shade
 from tasks_app.models import ErrorFingerprint, Job, JobEndDue, JobFailure, Task
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from tasks_app.dashboard.folding import Line, latest_lines
 from tasks_app.models import Task, TaskStatusLog
+from tasks_app.web.tasks.folding import Line, latest_lines
 
 pytestmark = pytest.mark.django_db
 START = datetime(2026, 9, 1, 12, tzinfo=UTC)

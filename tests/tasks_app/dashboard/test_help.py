@@ -13,10 +13,10 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from tasks_app.dashboard.diagrams import Machine, draw, moves_of
-from tasks_app.dashboard.machines import CHAPTERS, TASKS, Chapter
+from tasks_app.domain.states import COMMANDS
+from tasks_app.drawing.diagrams import Machine, draw, moves_of
 from tasks_app.models import Task
-from tasks_app.states import COMMANDS
+from tasks_app.web.help.machines import CHAPTERS, TASKS, Chapter
 
 SVG = "{http://www.w3.org/2000/svg}"
 

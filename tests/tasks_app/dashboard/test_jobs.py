@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
-from tasks_app.accounting import failures
-from tasks_app.dashboard import job_facts
-from tasks_app.explaining import jobs as jobs_explained
+from tasks_app.explaining import why_job as jobs_explained
+from tasks_app.failures import booking
 from tasks_app.models import Job, JobArchive, JobRetryHistory, Task
-from tests.tasks_app.dashboard.test_listing import Table, of_csv
+from tasks_app.web.jobs import job_facts
+from tests.tasks_app.web.test_listing import Table, of_csv
 
 MOST_QUERIES = 12
 NODE = "wn007.example"
@@ -56,8 +56,8 @@ def chain(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> list[
         JobRetryHistory.objects.create(
             task_id=task.id, old_job_id=old.id, new_job_id=new.id, origin_job_id=first.id, relation_type="retry"
         )
-    failures.note_ends(now - timedelta(days=1))
-    while failures.book_ends(100):
+    booking.note_ends(now - timedelta(days=1))
+    while booking.book_ends(100):
         pass
     return [first, second, third]
 

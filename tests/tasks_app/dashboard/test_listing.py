@@ -18,13 +18,13 @@ from django.urls import NoReverseMatch, get_resolver, reverse
 from django.utils import timezone
 
 from brokerage_app.models import PilotCalls, Queue, VerdictRecord
-from jedisite import exports
-from tasks_app.api.base import Lists
-from tasks_app.dashboard.lists import facets
-from tasks_app.dashboard.lists.facets import FacetOf
-from tasks_app.dashboard.lists.listing import Listing
-from tasks_app.dashboard.tasks_listing import LISTING
+from jedisite.web import exports
+from tasks_app.api.v2.base import Lists
 from tasks_app.models import Dataset, Job, SavedView, Task
+from tasks_app.web.lists import facets
+from tasks_app.web.lists.facets import FacetOf
+from tasks_app.web.lists.listing import Listing
+from tasks_app.web.tasks.task_listing import LISTING
 from tests.tasks_app.api.test_lists import rows as rows_of_all_lists  # noqa: F401
 
 
@@ -212,7 +212,7 @@ def test_views_are_saved_seen_first_shared_and_deleted(reader: Client, some_task
 
 
 def lists_with_columns() -> Iterator[type[Any]]:
-    for entry in next(p for p in get_resolver().url_patterns if "tasks_app.api.urls" in str(p)).url_patterns:
+    for entry in next(p for p in get_resolver().url_patterns if "tasks_app.api.v2.urls" in str(p)).url_patterns:
         view = getattr(entry.callback, "cls", None)
         if view and issubclass(view, Lists) and view.columns is not None:
             yield view
@@ -246,7 +246,7 @@ def test_the_query_of_an_export_says_what_the_page_shows(reader: Client, some_ta
 def listings() -> dict[str, Listing]:
     """Every list page that stands on its own, by the name of its address."""
     reverse("dashboard:tasks")  # imports all pages
-    modules = [module for name, module in sys.modules.items() if name.startswith("tasks_app.dashboard")]
+    modules = [module for name, module in sys.modules.items() if name.startswith("tasks_app.web")]
     found = {value.page: value for module in modules for value in vars(module).values() if isinstance(value, Listing)}
     return {page: listing for page, listing in sorted(found.items()) if not get_arguments(page)}
 

@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from brokerage_app.models import GlobalShare, JobCount, Queue
 from jedisite.models import Agent
-from jedisite.roles import Scope
+from jedisite.vocabulary.roles import Scope
 from tasks_app.models import AttentionItem, Job, Task
-from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+from tests.tasks_app.web.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, Queue
-from tasks_app.dashboard.lists.misspelt import ALWAYS
-from tasks_app.dashboard.urls import urlpatterns
 from tasks_app.models import Dataset, ErrorFingerprint, Task
+from tasks_app.web.lists.misspelt import ALWAYS
+from tasks_app.web.urls import urlpatterns
 
 NO_PAGE = {"metrics"}
 

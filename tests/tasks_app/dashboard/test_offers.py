@@ -11,14 +11,14 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import Queue
-from jedisite.identity import Caller, Role
-from tasks_app import bulk
-from tasks_app.commands.acts import ACTS
-from tasks_app.dashboard import commands
-from tasks_app.explaining.gates import first_no, walk
-from tasks_app.explaining.tasks import facts_of
+from jedisite.identity.callers import Caller, Role
+from tasks_app.commands import bulk
+from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskStatus
+from tasks_app.explaining.rules.gates import first_no, walk
+from tasks_app.explaining.why_task import facts_of
 from tasks_app.models import Command, Dataset, Task, TaskParams
-from tasks_app.states import COMMANDS, TASK_FINAL, TaskStatus
+from tasks_app.params.acts import ACTS
+from tasks_app.web.tasks import command_buttons
 from tests.tasks_app.params.dictionaries import smallest
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +80,7 @@ def test_what_is_offered_for_a_task_or_for_many_is_what_the_api_takes(api: Make,
     wrong = []
     Queue.objects.create(name="CERN")
     for name, task in tasks_of(make_task, status):
-        offered = {act.name for act in commands.buttons(task, boss).possible if act.is_command}
+        offered = {act.name for act in command_buttons.buttons(task, boss).possible if act.is_command}
         for act in (act for act in ACTS.values() if act.is_command):
             for_many = bulk.preview(act, bulk.Selection((task,)), boss).ids == [task.id]
             if for_many != (act.name in offered):

@@ -11,16 +11,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import configuring, samples
+from brokerage_app.grid import configuring, samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from jedisite.models import Agent
-from tasks_app import statistics
 from tasks_app.agents.attention import QUICK, SLOW
 from tasks_app.attention import keeping
-from tasks_app.attention.rules.found import Found
-from tasks_app.dashboard import overview_data
+from tasks_app.attention.rules.findings import Found
+from tasks_app.counts import statistics
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
+from tasks_app.web.overview import overview_data
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 13

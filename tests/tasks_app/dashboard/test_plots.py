@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.dashboard import plots
+from tasks_app.drawing import plots
 
 GOOD = {
     "name": "mass",

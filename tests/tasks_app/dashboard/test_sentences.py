@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.job_errors import main_error
-from tasks_app.dashboard.progress import Progress
-from tasks_app.dashboard.sentences import TaskFacts, status_line
-from tasks_app.states import JobStatus, TaskStatus
+from tasks_app.domain.job_errors import main_error
+from tasks_app.domain.progress import Progress
+from tasks_app.domain.states import JobStatus, TaskStatus
+from tasks_app.web.tasks.sentences import TaskFacts, status_line
 
 HALF = Progress(total=100, finished=50, failed=2, working=10)
 

@@ -12,10 +12,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from brokerage_app.grid.samples import INTERVAL, ORIGIN
 from brokerage_app.models import GlobalShare, Queue, ResourceType, Sample, UserCount, VerdictRecord
-from brokerage_app.samples import INTERVAL, ORIGIN
 from jedisite.models import AuditEntry
-from tasks_app import statistics
+from tasks_app.counts import statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import queue_status
+from brokerage_app.grid import queue_status
+from brokerage_app.grid.samples import INTERVAL, ORIGIN
 from brokerage_app.models import (
     LinkValue,
     PilotCalls,
@@ -28,12 +29,12 @@ from brokerage_app.models import (
     WorkerNode,
     WorkerStats,
 )
-from brokerage_app.samples import INTERVAL, ORIGIN
-from jedisite.identity import issue_token
+from jedisite.identity.callers import issue_token
 from jedisite.models import AuditEntry
-from tasks_app import site_use, statistics
-from tasks_app.dashboard import strips
+from tasks_app.counts import statistics
+from tasks_app.drawing import strips
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
+from tasks_app.usage import site_use
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12

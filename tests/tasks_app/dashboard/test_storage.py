@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tasks_app import logarchives, storage
+from tasks_app.ddm import logarchives, small_files
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.looks import LOOKS
+from tasks_app.ddm.looks import LOOKS
 from tasks_app.models import File, Job, JobFile, Task
 
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -44,25 +44,25 @@ def test_the_ends_of_the_texts_are_read(root: Path) -> None:
     log = make_log(
         root / "log.tgz", {"tarball/payload.stderr": b"oops", "tarball/payload.stdout": b"a" * 50 + b"end\xff"}
     )
-    found = storage.read_log(log, limit=10)
+    found = small_files.read_log(log, limit=10)
     out, err = found.tails
     assert (out.name, out.text, out.size, out.skipped) == ("payload.stdout", "aaaaaaend\ufffd", 54, 44)
     assert (err.name, err.text, err.skipped) == ("payload.stderr", "oops", 0)
     assert (found.members, found.more) == ([("tarball/payload.stderr", 4), ("tarball/payload.stdout", 54)], False)
-    (other,) = storage.read_log(log, limit=10, member="tarball/payload.stderr").tails
+    (other,) = small_files.read_log(log, limit=10, member="tarball/payload.stderr").tails
     assert (other.name, other.text) == ("tarball/payload.stderr", "oops")
-    with pytest.raises(storage.StorageError, match="holds none of"):
-        storage.read_log(log, limit=10, member="../secret")
+    with pytest.raises(small_files.StorageError, match="holds none of"):
+        small_files.read_log(log, limit=10, member="../secret")
 
 
 def test_a_log_with_very_many_files_names_some_and_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"f{n}" for n in range(storage.MEMBERS_SHOWN + 5)]
+    names = [f"f{n}" for n in range(small_files.MEMBERS_SHOWN + 5)]
     log = make_log(root / "log.tgz", {**dict.fromkeys(names, b""), "x" * 301: b"", "payload.stdout": b"last"})
-    found = storage.read_log(log, limit=10)
-    assert (len(found.members), found.more, found.tails[0].text) == (storage.MEMBERS_SHOWN, True, "last")
-    monkeypatch.setattr(storage, "MEMBER_LIMIT", 10)
-    with pytest.raises(storage.StorageError, match="holds none"):
-        storage.read_log(log, limit=10)
+    found = small_files.read_log(log, limit=10)
+    assert (len(found.members), found.more, found.tails[0].text) == (small_files.MEMBERS_SHOWN, True, "last")
+    monkeypatch.setattr(small_files, "MEMBER_LIMIT", 10)
+    with pytest.raises(small_files.StorageError, match="holds none"):
+        small_files.read_log(log, limit=10)
 
 
 def many_headers() -> bytes:
@@ -81,29 +81,29 @@ def many_headers() -> bytes:
 def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
     path = root / "log.tgz"
     path.write_bytes(content)
-    with pytest.raises(storage.StorageError):
-        storage.read_log(path, limit=10)
+    with pytest.raises(small_files.StorageError):
+        small_files.read_log(path, limit=10)
 
 
 def test_what_was_read_before_it_took_long_is_shown(root: Path) -> None:
     log = make_log(root / "log.tgz", {"payload.stderr": b"seen", "payload.stdout": b"0" * 10_000_000})
     seconds = itertools.count()
-    found = storage.read_log(log, limit=10, clocks=logarchives.Clocks(lambda: next(seconds), lambda: 0.0))
+    found = small_files.read_log(log, limit=10, clocks=logarchives.Clocks(lambda: next(seconds), lambda: 0.0))
     assert [tail.name for tail in found.tails] == ["payload.stderr"] and found.more
     assert (
         found.ended == "Not all of it was read: reading it takes more than 5 s of a processor. Trying again may help."
     )
     still = logarchives.Clocks(lambda: 0.0, lambda: 0.0)
-    assert not storage.read_log(log, limit=10, clocks=still).ended
+    assert not small_files.read_log(log, limit=10, clocks=still).ended
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 100_000)
     log = make_log(root / "log.tgz", {"other": b"0" * 1_000_000, "payload.stdout": b"never reached"})
-    with pytest.raises(storage.StorageError):
-        storage.read_log(log, limit=10)
+    with pytest.raises(small_files.StorageError):
+        small_files.read_log(log, limit=10)
     log = make_log(root / "log.tgz", {"payload.stderr": b"seen", "payload.stdout": b"0" * 1_000_000})
-    assert [tail.name for tail in storage.read_log(log, limit=10).tails] == ["payload.stderr"]
+    assert [tail.name for tail in small_files.read_log(log, limit=10).tails] == ["payload.stderr"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch:
 )
 def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) -> None:
     log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", name: PROXY})
-    assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4)]
-    with pytest.raises(storage.StorageError, match="holds none of"):
-        storage.read_log(log, limit=10, member=name)
+    assert small_files.read_log(log, limit=10).members == [("a/payload.stdout", 4)]
+    with pytest.raises(small_files.StorageError, match="holds none of"):
+        small_files.read_log(log, limit=10, member=name)
     with log.open("rb") as opened:
         assert logarchives.holds_secrets(opened)
     with make_log(root / "other.tgz", {"a/payload.stdout": b"panda_secrets.json", "a/tokens.py": b""}).open(
@@ -136,11 +136,11 @@ def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) ->
 
 def test_certificates_that_are_for_everybody_are_shown_and_sent(root: Path) -> None:
     log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", "a/cacert.pem": CERTIFICATE * 5000})
-    assert storage.read_log(log, limit=10).members == [
+    assert small_files.read_log(log, limit=10).members == [
         ("a/payload.stdout", 4),
         ("a/cacert.pem", 5000 * len(CERTIFICATE)),
     ]
-    assert storage.read_log(log, limit=6, member="a/cacert.pem").tails[0].text.endswith("-----\n")
+    assert small_files.read_log(log, limit=6, member="a/cacert.pem").tails[0].text.endswith("-----\n")
     with log.open("rb") as opened:
         assert not logarchives.holds_secrets(opened)
     big = make_log(root / "big.tgz", {"a.pem": CERTIFICATE * (logarchives.KEY_FILE_LIMIT // len(CERTIFICATE)) + PROXY})
@@ -154,8 +154,8 @@ def test_links_in_archives_are_not_followed(root: Path) -> None:
         info = tarfile.TarInfo("payload.stdout")
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(info)
-    with pytest.raises(storage.StorageError, match="holds none"):
-        storage.read_log(path, limit=10)
+    with pytest.raises(small_files.StorageError, match="holds none"):
+        small_files.read_log(path, limit=10)
 
 
 @pytest.mark.parametrize(
@@ -173,15 +173,15 @@ def test_nothing_but_the_file_itself_is_read(root: Path, surl: str) -> None:
     (root.parent / "outside").write_text("secret")
     (root / "user/eve/00/11").mkdir(parents=True)
     (root / "user/eve/00/11/x").write_text("of somebody else")
-    with pytest.raises(storage.StorageError):
-        storage.path_of(surl.replace("{root}", str(root)), "x", scope="user.ada")
+    with pytest.raises(small_files.StorageError):
+        small_files.path_of(surl.replace("{root}", str(root)), "x", scope="user.ada")
 
 
 def test_links_out_of_the_storage_are_not_followed(root: Path) -> None:
     (root.parent / "outside").write_text("secret")
     (root / "link").symlink_to(root.parent / "outside")
-    with pytest.raises(storage.StorageError, match="outside"):
-        storage.path_of(f"file://localhost{root}/link", "link", scope="x")
+    with pytest.raises(small_files.StorageError, match="outside"):
+        small_files.path_of(f"file://localhost{root}/link", "link", scope="x")
 
 
 def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
@@ -189,7 +189,7 @@ def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
     assert path.relative_to(root).parts[:2] == ("user", "ada") and len(path.relative_to(root).parts) == 5
     path.parent.mkdir(parents=True)
     path.touch()
-    assert storage.path_of(None, "x.log.tgz", scope="user.ada") == path
+    assert small_files.path_of(None, "x.log.tgz", scope="user.ada") == path
 
 
 @pytest.mark.django_db

@@ -15,12 +15,13 @@ from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, StorageEndpoint
 from jedisite import audit
-from tasks_app import site_use
-from tasks_app.columns import jobs as columns
-from tasks_app.dashboard import flows, profiles, task_facts
-from tasks_app.dashboard.comparing import differences, flat
+from tasks_app.drawing import flows, profiles
+from tasks_app.lists import job_columns as columns
 from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task
-from tests.tasks_app.dashboard.test_listing import Table
+from tasks_app.usage import site_use
+from tasks_app.web.frame.comparing import differences, flat
+from tasks_app.web.tasks import task_facts
+from tests.tasks_app.web.test_listing import Table
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TABS = ("jobs", "inputs", "sites", "scouts", "flow", "profile", "params", "audit")
@@ -74,9 +75,9 @@ def test_data_flow_from_storage_to_sites_to_storage(moved: Task, reader: Client)
 
 
 def test_sites_have_medians_and_the_broker_s_last_word(moved: Task) -> None:
-    from tasks_app.dashboard import queries
+    from tasks_app.web.tasks import page_queries
 
-    rows = {row.site: row for row in task_facts.sites(moved.id, queries.latest_verdicts([moved.id])[moved.id])}
+    rows = {row.site: row for row in task_facts.sites(moved.id, page_queries.latest_verdicts([moved.id])[moved.id])}
     near = rows["NEAR"]
     assert (near.jobs, near.finished, near.success, near.walltime_s, near.queued_s) == (2, 2, 100, 7200, 7200)
     assert near.efficiency == pytest.approx(50)

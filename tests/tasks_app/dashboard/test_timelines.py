@@ -17,9 +17,10 @@ from django.utils import timezone
 from brokerage_app.models import QueueStatusLog
 from jedisite.models import AuditEntry
 from tasks_app.agents import usual_durations
-from tasks_app.dashboard import diagrams, lanes, machines, spans
-from tasks_app.dashboard.spans import Lane, Logged, Moment, Span, View
+from tasks_app.drawing import diagrams, lanes, spans
+from tasks_app.drawing.spans import Lane, Logged, Moment, Span, View
 from tasks_app.models import Command, Job, JobStatusLog, ScoutReport, Task, TaskStatusLog, UsualDuration
+from tasks_app.web.help import machines
 
 MOST_QUERIES = 13
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -242,7 +243,7 @@ def test_many_jobs_are_bars_that_lead_to_their_lists_and_very_many_a_sample(
     assert sum(row["count"] for row in bars) == 412 and len(bars) < 180
     largest = max(bars, key=lambda row: row["count"])
     assert reader.get(largest["url"]).context["counted"].total == largest["count"]
-    monkeypatch.setattr("tasks_app.dashboard.timeline_queries.SAMPLED_ABOVE", 100)
+    monkeypatch.setattr("tasks_app.web.tasks.timeline_queries.SAMPLED_ABOVE", 100)
     answer = reader.get(url)
     assert answer.context["every"] == 8 and "estimated from 1 in 8" in answer.content.decode()
     assert 150 < answer.context["total"] < 900

@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.configuring import set_value
-from tasks_app import timeouts
-from tasks_app.dashboard.timeouts import rows
+from brokerage_app.grid.configuring import set_value
+from tasks_app.configured import timeouts
 from tasks_app.models import Dataset, Job, Task
+from tasks_app.web.machinery.timeout_pages import rows
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()

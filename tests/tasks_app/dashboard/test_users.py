@@ -16,7 +16,7 @@ from django.utils.html import escape
 from brokerage_app.models import AnalysisUser, UserCount
 from jedisite import audit
 from tasks_app.models import ErrorFingerprint, JobEnds, JobFailure, Notification, Sandbox, Task
-from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+from tests.tasks_app.web.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
 BOB = "Bob O'Neil/prod"

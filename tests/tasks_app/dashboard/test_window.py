@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tasks_app.dashboard import window
+from tasks_app.domain import window
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.dashboard import words
+from tasks_app.domain import words
+from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.models import Task
-from tasks_app.states import JobStatus, TaskStatus
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
-from tasks_app import statistics
+from tasks_app.counts import statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import WorkerStats
-from jedisite.identity import end_tokens_of_workers, issue_token
+from jedisite.identity.callers import end_tokens_of_workers, issue_token
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, JobEnds, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tasks_app.explaining.admitting import proposals
+from tasks_app.explaining.rules.admitting import proposals
 
 LIMITS = {
     "status": "test",

@@ -4,10 +4,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jedisite import refusals
-from tasks_app.accounting.final import UNMADE
-from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, Trouble, VerdictFact, WhyFacts
-from tasks_app.explaining.gates import GATES, Gate, first_no, walk
-from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
+from tasks_app.domain.final import UNMADE
+from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
+from tasks_app.explaining.rules.gates import GATES, Gate, first_no, walk
+from tasks_app.explaining.rules.wait_facts import (
+    AgentFact,
+    InputFact,
+    ParentFact,
+    PilotFact,
+    Trouble,
+    VerdictFact,
+    WhyFacts,
+)
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 INPUT = InputFact("data", "ready", files=10, files_left=4)

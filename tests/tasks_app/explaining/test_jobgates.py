@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 import pytest
 
 from jedisite import refusals
-from tasks_app.explaining.facts import PilotFact
-from tasks_app.explaining.gates import first_no
-from tasks_app.explaining.jobgates import GATES, ChosenFact, JobFacts, QueueFact, walk
-from tasks_app.states import JobStatus
+from tasks_app.domain.states import JobStatus
+from tasks_app.explaining.rules.gates import first_no
+from tasks_app.explaining.rules.job_gates import GATES, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.explaining.rules.wait_facts import PilotFact
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CHOSEN = ChosenFact(77, AT, 2, 5, 1.25)

@@ -8,18 +8,18 @@ import pytest
 from django.test import Client
 
 from brokerage_app.brokers.choosing import ANALYSIS, decide
-from brokerage_app.case import grid_of
-from brokerage_app.configuration import Configuration
-from brokerage_app.describing import with_pseudo
+from brokerage_app.cases.case import grid_of
+from brokerage_app.grid.describing import with_pseudo
 from brokerage_app.models import Queue, ResourceType, VerdictCount, VerdictRecord
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.records import Decided, fold, keep
-from brokerage_app.resource_types import DEFAULT_TABLE
-from brokerage_app.snapshot import SiteView
-from tasks_app.dashboard import task_facts
-from tasks_app.explaining.places import why_site
-from tasks_app.explaining.verdicts import QueueSkip, Reason, answers, by_queue, near_of, steps
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.verdicts.records import Decided, fold, keep
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.snapshot import SiteView
+from tasks_app.explaining.stored_verdicts import QueueSkip, Reason, answers, by_queue, near_of, steps
+from tasks_app.explaining.why_site import why_site
 from tasks_app.models import Job, Task
+from tasks_app.web.tasks import task_facts
 
 SIZES = {"SCORE", "MCORE"}
 SKIPPED = [

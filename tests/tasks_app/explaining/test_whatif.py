@@ -8,16 +8,16 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from brokerage_app.brokers.choosing import decide
-from brokerage_app.case import grid_of
-from brokerage_app.configuration import Configuration
-from brokerage_app.describing import view_of, with_pseudo
+from brokerage_app.cases.case import grid_of
+from brokerage_app.grid.describing import view_of, with_pseudo
 from brokerage_app.models import Queue, VerdictRecord
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.records import Decided, Snapshots, keep
-from brokerage_app.resource_types import DEFAULT_TABLE
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip, Verdict
-from tasks_app.explaining import places
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.verdicts.records import Decided, Snapshots, keep
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Skip, Verdict
+from tasks_app.explaining import why_site
 
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
@@ -217,6 +217,6 @@ def test_queues_that_cut_their_slots_and_limits_of_each_core_get_settings_that_h
     ("queues", "tried"), [(0, (3, 20)), (1, (3, 20)), (40, (3, 5)), (131, (3, 1)), (150, (2, 1)), (5000, (1, 1))]
 )
 def test_a_page_on_a_site_asks_the_fewer_tasks_the_larger_the_grid_is(queues: int, tried: tuple[int, int]) -> None:
-    assert places.tries(queues) == tried
+    assert why_site.tries(queues) == tried
     settings, tasks = tried
-    assert (2 * settings * tasks + places.GRID_READ) * queues <= places.MOST_ASKED or tried == (1, 1)
+    assert (2 * settings * tasks + why_site.GRID_READ) * queues <= why_site.MOST_ASKED or tried == (1, 1)

@@ -7,21 +7,23 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import records
+from brokerage_app.advice.remedies import Remedy
+from brokerage_app.grid.queue_status import set_status
 from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueStatusLog, VerdictRecord
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.queue_status import set_status
-from brokerage_app.records import Decided, keep
-from brokerage_app.remedies import Remedy
-from brokerage_app.verdict import Choice, Skip, Verdict
-from jedisite import agent_orders
+from brokerage_app.verdicts import records
+from brokerage_app.verdicts.records import Decided, keep
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from jedisite.agents import agent_orders
 from jedisite.models import Agent, AuditEntry
-from tasks_app import moves, statistics
 from tasks_app.commands import actions
-from tasks_app.explaining import following, tasks
-from tasks_app.explaining.gates import first_no, walk
+from tasks_app.counts import statistics
+from tasks_app.domain.states import TaskStatus
+from tasks_app.explaining import following
+from tasks_app.explaining import why_task as tasks
+from tasks_app.explaining.rules.gates import first_no, walk
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskStatusLog
-from tasks_app.states import TaskStatus
 from tests.statements import sent
 
 pytestmark = pytest.mark.django_db
@@ -316,15 +318,15 @@ def test_a_task_that_is_tried_again_and_again_waits_since_it_was_tried_first(
     Agent.objects.update(last_ended_at=timezone.now(), errors_in_a_row=0, paused=False)
     Task.objects.filter(pk=waiting.id).update(frozen_time=began, state_change_time=timezone.now())
     for status in ("ready", "pending"):
-        moves.move_task(waiting.id, TaskStatus(status), by="test", reason="", frozen_time=began)
+        task_moves.move_task(waiting.id, TaskStatus(status), by="test", reason="", frozen_time=began)
         blocked = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]
         assert (blocked["name"], datetime.fromisoformat(blocked["since"])) == ("sites", began), status
     client.force_login(make_user())
     assert "7 h ago</time></span></p>" in client.get(f"/tasks/{waiting.id}/why/").content.decode()
     row = api().get("/api/v2/tasks/?columns=id,since").json()["results"][0]
     assert (row["id"], datetime.fromisoformat(row["since"])) == (waiting.id, began)
-    moves.move_task(waiting.id, TaskStatus.READY, by="test", reason="")
-    moves.move_task(waiting.id, TaskStatus.PENDING, by="test", reason="")
+    task_moves.move_task(waiting.id, TaskStatus.READY, by="test", reason="")
+    task_moves.move_task(waiting.id, TaskStatus.PENDING, by="test", reason="")
     waiting.refresh_from_db()
     assert waiting.since > began, "it had got on meanwhile"
 
@@ -363,7 +365,7 @@ def test_a_task_that_was_set_aside_before_its_input_is_known_waits_for_that(
         (None, "input_not_read", "the container data.all has no datasets yet; the task waits for them"),
     ):
         task = make_task(status="registered", parent_id=parent_id)
-        moves.set_aside(task.id, task.fence, by="refiner", reason=says, wait=wait, frozen=False)
+        task_moves.set_aside(task.id, task.fence, by="refiner", reason=says, wait=wait, frozen=False)
         blocked = api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
         assert (blocked["name"], blocked["code"], blocked["sentence"]) == ("inputs", code, says)
         text = client.get(f"/tasks/{task.id}/why/").content.decode()

@@ -1,12 +1,12 @@
 import pytest
 
+from brokerage_app.advice.whatif import Conditions, parse
 from brokerage_app.brokers import generic
-from brokerage_app.case import grid_of
-from brokerage_app.configuration import Configuration
-from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.whatif import Conditions, parse
-from tasks_app.explaining.wishes import WISHES, WishError, lines_of
+from brokerage_app.cases.case import grid_of
+from brokerage_app.policy.configuration import Configuration
+from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from tasks_app.explaining.rules.wishes import WISHES, WishError, lines_of
 
 NEEDS = TaskNeeds(
     memory_mb=3000,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tasks_app.harvester.instances import ForeignInstanceError, highest_worker
-from tasks_app.harvester.workers import WorkerNews, pilot_status, update_workers
+from tasks_app.dispatch.harvester_instances import ForeignInstanceError, highest_worker
+from tasks_app.dispatch.worker_moves import WorkerNews, pilot_status, update_workers
 from tasks_app.models import Harvester, Job, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db

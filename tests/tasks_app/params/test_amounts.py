@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.api.why import WhatIfSerializer
+from tasks_app.api.v2.why_resources import WhatIfSerializer
 from tasks_app.params.amounts import MOST_FILES
 from tasks_app.params.faults import MOST_FAULTS
 from tasks_app.params.resubmission import check_changes

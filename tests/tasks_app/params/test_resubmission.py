@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.params.codes import CHANGEABLE
 from tasks_app.params.resubmission import (
     AGAIN_FROM,
@@ -24,7 +25,6 @@ from tasks_app.params.resubmission import (
 )
 from tasks_app.params.schema import ParamErrors, TaskParams, parse
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TASK_FINAL, TaskStatus
 from tests.tasks_app.params import dictionaries as d
 
 

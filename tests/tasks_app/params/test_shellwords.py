@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tasks_app.generating import buildstep
-from tasks_app.generating.buildstep import archives_of
+from tasks_app.params import buildstep
+from tasks_app.params.buildstep import archives_of
 from tasks_app.params.commandline import remarks
 from tasks_app.params.schema import parse
 from tasks_app.params.shellwords import words_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
+from tests.tasks_app.worker_node.pilot.site import LIMIT_S, TOKEN, Site
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -80,7 +80,7 @@ class Pilots:
 
     def start(self, *options: str, heartbeat_s: float = 0.2) -> subprocess.Popen[str]:
         """One pilot. It takes one job and ends, unless told otherwise."""
-        command = [sys.executable, "-m", "tasks_app.pilot", "--queue", "Q", "--work", str(self.work)]
+        command = [sys.executable, "-m", "tasks_app.worker_node.pilot", "--queue", "Q", "--work", str(self.work)]
         command += ["--isolation", self.isolation, "--heartbeat", str(heartbeat_s), *(options or ("--max-jobs", "1"))]
         process = subprocess.Popen(command, env=environment(self.site), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
         self._started.append((process, Output(process)))

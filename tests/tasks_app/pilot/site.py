@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from jedisite.problems import strict_json
+from jedisite.web.problems import strict_json
 
 TOKEN = "token-of-the-test-pilot"
 TRANSFORMS = Path(__file__).resolve().parents[3] / "tasks_app" / "transforms"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot.copying import content_of, copy_new
+from tasks_app.worker_node.pilot.copying import content_of, copy_new
 
 
 class ToldToEndError(Exception):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tasks_app.pilot.errors import JobFailedError
-from tasks_app.pilot.job import Output
-from tasks_app.pilot.stageout import check_present
-from tests.tasks_app.pilot.running import TELL, Pilots, address, wait_gone
-from tests.tasks_app.pilot.site import Site
+from tasks_app.worker_node.pilot.errors import JobFailedError
+from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.stageout import check_present
+from tests.tasks_app.worker_node.pilot.running import TELL, Pilots, address, wait_gone
+from tests.tasks_app.worker_node.pilot.site import Site
 
 EATS_MEMORY = TELL + 'food = b"x" * 400_000_000\nsignal.pause()\n'
 CHILD_EATS_MEMORY = (

@@ -10,7 +10,7 @@ import sys
 ROUNDS = 600
 LOOKS = f"""
 import os, signal
-from tasks_app.pilot.processes import Family, adopt_orphans
+from tasks_app.worker_node.pilot.processes import Family, adopt_orphans
 
 adopt_orphans()
 family, overlooked = Family(), 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot import folders, walls
-from tasks_app.pilot.folders import size_of
+from tasks_app.worker_node.pilot import folders, walls
+from tasks_app.worker_node.pilot.folders import size_of
 from tests.lacking import lacking
-from tests.tasks_app.pilot.running import CHECKOUT
+from tests.tasks_app.worker_node.pilot.running import CHECKOUT
 
 BYTES = 1_000_000
 
@@ -62,7 +62,7 @@ MEASURE = """
 import sys
 open(sys.argv[1] + "/mounted/file", "wb").write(b"x" * 3_000_000)
 from pathlib import Path
-from tasks_app.pilot.folders import size_of
+from tasks_app.worker_node.pilot.folders import size_of
 found = size_of(Path(sys.argv[1]))
 print(found.kb, found.unseen)
 """

@@ -21,13 +21,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.pilot import folders, walls
-from tasks_app.pilot.inner import SETTINGS, bring_back
-from tasks_app.pilot.oneword import as_word, of_word
-from tasks_app.pilots.description import behind_walls
+from tasks_app.dispatch.description import behind_walls
+from tasks_app.worker_node.pilot import folders, walls
+from tasks_app.worker_node.pilot.inner import SETTINGS, bring_back
+from tasks_app.worker_node.pilot.oneword import as_word, of_word
 from tests.lacking import lacking
-from tests.tasks_app.pilot.running import CHECKOUT
-from tests.tasks_app.pilot.site import LIMIT_S, TRANSFORMS
+from tests.tasks_app.worker_node.pilot.running import CHECKOUT
+from tests.tasks_app.worker_node.pilot.site import LIMIT_S, TRANSFORMS
 
 PROGRAM = f"walls_{'0' * 32}"
 MOST_FILES = 1000
@@ -97,7 +97,8 @@ class Inner:
             "outFiles": "",
             **told,
         }
-        script = "import sys; from tasks_app.pilot.inner import main; sys.argv[0] = sys.argv[1]; sys.exit(main(sys.argv[2:]))"
+        script = "import sys; from tasks_app.worker_node.pilot.inner import main; "
+        script += "sys.argv[0] = sys.argv[1]; sys.exit(main(sys.argv[2:]))"
         words = [str(self.here / "program"), behind_walls(job, PROGRAM)["jobPars"]]
         env = os.environ | {
             SETTINGS: json.dumps(self._about | {"memory_mb": self.slot_mb}),

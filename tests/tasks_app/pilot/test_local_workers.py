@@ -14,26 +14,33 @@ from typing import Any
 import psutil
 import pytest
 
-from tasks_app.workers.base import FIRST_DELAY_S, LONGEST_DELAY_S, PilotSpec, Worker, WorkerState, next_delay
-from tasks_app.workers.folders import sweep
-from tasks_app.workers.local import pilot_command, pilot_environment
-from tests.tasks_app.pilot.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
-from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
+from tasks_app.worker_node.submitters.base import (
+    FIRST_DELAY_S,
+    LONGEST_DELAY_S,
+    PilotSpec,
+    Worker,
+    WorkerState,
+    next_delay,
+)
+from tasks_app.worker_node.submitters.folders import sweep
+from tasks_app.worker_node.submitters.local import pilot_command, pilot_environment
+from tests.tasks_app.worker_node.pilot.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
+from tests.tasks_app.worker_node.pilot.site import LIMIT_S, TOKEN, Site
 
 SERVICE = """
 import logging, sys
 from pathlib import Path
-from tasks_app.workers.base import OneForAll, PilotSpec
-from tasks_app.workers.local import OwnPilot, serve
+from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec
+from tasks_app.worker_node.submitters.local import OwnPilot, serve
 logging.basicConfig(level=logging.INFO)
 spec = PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none")
 serve(Path(sys.argv[1]), OwnPilot(), OneForAll(sys.argv[2]), spec, int(sys.argv[4]))
 """
 
 NOTING = SERVICE.replace(
-    "from tasks_app.workers.base import OneForAll, PilotSpec",
+    "from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec",
     """
-from tasks_app.workers.base import NoTokenError, OneForAll, PilotSpec, Ticket
+from tasks_app.worker_node.submitters.base import NoTokenError, OneForAll, PilotSpec, Ticket
 class OneForAll:
     def __init__(self, token):
         self.token, self.refused = token, False
@@ -229,7 +236,8 @@ def test_a_pilot_that_outlives_its_service_is_buried_when_it_has_ended(
     folder.mkdir(parents=True)
     (folder / "token").write_text("old")
     quickly = NOTING.replace(
-        "logging.basicConfig", "import tasks_app.workers.local as l; l.SWEEP_EVERY_S = 0.1; logging.basicConfig"
+        "logging.basicConfig",
+        "import tasks_app.worker_node.submitters.local as l; l.SWEEP_EVERY_S = 0.1; logging.basicConfig",
     )
     with open(folder / ".lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -256,7 +264,7 @@ def test_what_comes_to_the_service_between_the_ends_of_pilots_is_ended_and_reape
 ) -> None:
     orphan = """
 import subprocess
-from tasks_app.pilot.processes import adopt_orphans
+from tasks_app.worker_node.pilot.processes import adopt_orphans
 adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & echo orphan $! >&2"])
 serve("""
@@ -300,5 +308,6 @@ def test_the_commands_run_without_a_database(site: Site, start: Start, tmp_path:
 
 
 def test_importing_the_pilot_brings_no_django() -> None:
-    code = "import sys, tasks_app.pilot.main, tasks_app.workers.local; sys.exit('django' in sys.modules)"
+    code = "import sys, tasks_app.worker_node.pilot.main, tasks_app.worker_node.submitters.local; "
+    code += "sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0

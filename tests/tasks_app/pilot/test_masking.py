@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_app.pilot import masking
-from tasks_app.pilot.masking import mask_file, mask_text, masked, needles_of, otherwise_written
+from tasks_app.worker_node.pilot import masking
+from tasks_app.worker_node.pilot.masking import mask_file, mask_text, masked, needles_of, otherwise_written
 from tests.tasks_app.transforms import TRANSFORMS
 
 KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----\n"

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
-from tests.tasks_app.pilot.test_sandboxes import sandbox, stored
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
+from tests.tasks_app.worker_node.pilot.test_sandboxes import sandbox, stored
 
 FORGED = b"#!/bin/sh\necho forged > out.1\n"
 SAYS = """-a jobO.1.tar.gz --sourceURL https://elsewhere.example -o "{'out': 'out.1'}" -p """

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tasks_app.pilot.plain import fault_of, plain_text
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
+from tasks_app.worker_node.pilot.plain import fault_of, plain_text
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
 
 DEEP = "[" * 70 + "]" * 70
 ODD = [

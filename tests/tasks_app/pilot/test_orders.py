@@ -9,8 +9,8 @@ import subprocess
 import psutil
 import pytest
 
-from tests.tasks_app.pilot.running import ENDLESS, TELL, Pilots, address, wait_gone
-from tests.tasks_app.pilot.site import LIMIT_S, Site
+from tests.tasks_app.worker_node.pilot.running import ENDLESS, TELL, Pilots, address, wait_gone
+from tests.tasks_app.worker_node.pilot.site import LIMIT_S, Site
 
 
 def start_endless(site: Site, pilots: Pilots, **job: object) -> tuple[int, subprocess.Popen[str], list[int]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot.storage import place
-from tasks_app.workers import outbox
-from tasks_app.workers.outbox import take
+from tasks_app.worker_node.pilot.storage import place
+from tasks_app.worker_node.submitters import outbox
+from tasks_app.worker_node.submitters.outbox import take
 from tests.lacking import lacking
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from tasks_app.pilot.storage import place
-from tasks_app.pilot.walls import Walls
-from tasks_app.pilots.description import behind_walls
-from tasks_app.workers import panda
-from tasks_app.workers.base import PilotSpec
+from tasks_app.dispatch.description import behind_walls
+from tasks_app.worker_node.pilot.storage import place
+from tasks_app.worker_node.pilot.walls import Walls
+from tasks_app.worker_node.submitters import panda
+from tasks_app.worker_node.submitters.base import PilotSpec
 from tests.lacking import lacking
-from tests.tasks_app.pilot.running import CHECKOUT
+from tests.tasks_app.worker_node.pilot.running import CHECKOUT
 
 PROGRAM = "walls_of_a_test"
 SPEC = PilotSpec("LAB", "http://127.0.0.1:8000", heartbeat_s=7.4)
@@ -188,10 +188,10 @@ subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/{folders}
 STARTER = """
 import signal, sys
 from pathlib import Path
-from tasks_app.pilot.latch import Latch
-from tasks_app.workers import panda
-from tasks_app.workers.base import ENDED, OneForAll, PilotSpec, Ticket
-from tasks_app.workers.local import LocalSubmitter, PandaPilot
+from tasks_app.worker_node.pilot.latch import Latch
+from tasks_app.worker_node.submitters import panda
+from tasks_app.worker_node.submitters.base import ENDED, OneForAll, PilotSpec, Ticket
+from tasks_app.worker_node.submitters.local import LocalSubmitter, PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 class WithProgram(OneForAll):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot.removing import remove_folder
-from tasks_app.workers.folders import sweep
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
+from tasks_app.worker_node.pilot.removing import remove_folder
+from tasks_app.worker_node.submitters.folders import sweep
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
 
 DEPTH = 3000
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tests.lacking import needs_program
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
 
 ELSEWHERE = "https://panda.example:25443"
 """What the user's client thought the site's address to be; worker nodes see it under another one."""

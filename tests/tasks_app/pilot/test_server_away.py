@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot.client import Client, RefusedError
-from tests.tasks_app.pilot.running import TELL, Pilots, address
-from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
+from tasks_app.worker_node.pilot.client import Client, RefusedError
+from tests.tasks_app.worker_node.pilot.running import TELL, Pilots, address
+from tests.tasks_app.worker_node.pilot.site import LIMIT_S, TOKEN, Site
 
 WAITS_AT_THE_GATE = TELL + 'tell(f"pid/{os.getpid()}")\nopen(sys.argv[2]).read()\nopen("out", "w").write("done")\n'
 
@@ -69,7 +69,7 @@ def test_patience_has_an_end(site: Site, pilots: Pilots) -> None:
 
 
 def test_a_wrong_token_is_not_tried_again(site: Site, pilots: Pilots, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.tasks_app.pilot.running.TOKEN", "another")
+    monkeypatch.setattr("tests.tasks_app.worker_node.pilot.running.TOKEN", "another")
     assert pilots.run() == 1
     assert site.calls == ["/api/v1/pilot/acquire_jobs"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import TOKEN, Site
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import TOKEN, Site
 
 
 def stored(site: Site, surl: str) -> Path:

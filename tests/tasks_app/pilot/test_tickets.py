@@ -17,18 +17,18 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from brokerage_app.models import Queue
-from jedisite import identity
-from jedisite.identity import row_of_token
+from jedisite.identity import callers as identity
+from jedisite.identity.callers import row_of_token
 from jedisite.models import ApiToken
-from tasks_app.dashboard.worker_facts import local_pilots
+from tasks_app.dispatch import closed_queues
 from tasks_app.models import Job
 from tasks_app.models.job import JobParams
-from tasks_app.pilot.oneword import of_word
-from tasks_app.pilots import closed_queues
-from tasks_app.site_use import pilot_flow, pilots_of
-from tasks_app.workers import tickets
-from tasks_app.workers.base import NoTokenError
-from tasks_app.workers.tickets import LIFETIME, OneEach
+from tasks_app.usage.site_use import pilot_flow, pilots_of
+from tasks_app.web.machinery.worker_facts import local_pilots
+from tasks_app.worker_node.pilot.oneword import of_word
+from tasks_app.worker_node.submitters import tickets
+from tasks_app.worker_node.submitters.base import NoTokenError
+from tasks_app.worker_node.submitters.tickets import LIFETIME, OneEach
 from tests.plans import fill_table, nodes, plan_of, scanned
 
 QUEUE = "LAB"

@@ -18,14 +18,14 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from tasks_app.pilot import walls
-from tasks_app.pilot.errors import Code
-from tasks_app.pilot.settings import Settings, add_arguments, from_arguments
-from tasks_app.pilot.walls import Walls
+from tasks_app.worker_node.pilot import walls
+from tasks_app.worker_node.pilot.errors import Code
+from tasks_app.worker_node.pilot.settings import Settings, add_arguments, from_arguments
+from tasks_app.worker_node.pilot.walls import Walls
 from tests.lacking import lacking
-from tests.tasks_app.pilot.running import Pilots
-from tests.tasks_app.pilot.site import Site
-from tests.tasks_app.pilot.test_sandboxes import sandbox, stored
+from tests.tasks_app.worker_node.pilot.running import Pilots
+from tests.tasks_app.worker_node.pilot.site import Site
+from tests.tasks_app.worker_node.pilot.test_sandboxes import sandbox, stored
 
 SECRET = "the signing key of the site"
 THIEF = """#!/usr/bin/env python3

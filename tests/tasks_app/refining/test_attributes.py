@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tasks_app.params.dataset_attributes import Attributes, attributes_of
 from tasks_app.params.faults import Faults
 from tasks_app.params.items import parse_item
-from tasks_app.refining.attributes import Attributes, attributes_of
 from tests.tasks_app.params import dictionaries as d
 
 

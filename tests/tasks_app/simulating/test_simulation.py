@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from django.core.management import CommandError, call_command
 
-from brokerage_app.shares import Share
-from tasks_app.simulating.engine import Outcome, Sample, Simulation
-from tasks_app.simulating.report import WINDOW_S, fair, share_errors, summary
-from tasks_app.simulating.world import DAY, HOUR, SHARES, Campaign, World, usual_world
+from brokerage_app.policy.shares import Share
+from tasks_app.labs.simulating.engine import Outcome, Sample, Simulation
+from tasks_app.labs.simulating.report import WINDOW_S, fair, share_errors, summary
+from tasks_app.labs.simulating.world import DAY, HOUR, SHARES, Campaign, World, usual_world
 
 ENOUGH = 1e9
 

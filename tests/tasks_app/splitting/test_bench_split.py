@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tasks_app.benchmarks.splitting import run
+from tasks_app.labs.bench.splitting import run
 
 
 def test_the_benchmark_cuts_every_file_and_says_how_fast() -> None:

@@ -4,11 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_app.splitting.naming import (
-    BadNameTemplate,
-    NameTemplate,
-    middle_name,
-)
+from tasks_app.params.naming import BadNameTemplate, NameTemplate, middle_name
 
 
 @pytest.mark.parametrize(

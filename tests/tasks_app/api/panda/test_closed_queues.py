@@ -9,8 +9,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from brokerage_app.models import Queue
+from tasks_app.dispatch import closed_queues
 from tasks_app.models import Job
-from tasks_app.pilots import closed_queues
 from tests.tasks_app.api.test_live import call
 
 ACQUIRE, UPDATE, OLD = "/api/v1/pilot/acquire_jobs", "/api/v1/pilot/update_job", "/server/panda/getJob"

@@ -11,7 +11,6 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from tasks_app.generating.buildstep import archives_of
 from tasks_app.models import (
     CatalogueDataset,
     Command,
@@ -24,6 +23,7 @@ from tasks_app.models import (
     Sandbox,
     Task,
 )
+from tasks_app.params.buildstep import archives_of
 from tests.contract import Exchange, compare, exchanges, send
 from tests.flow.driving import give_sandbox
 

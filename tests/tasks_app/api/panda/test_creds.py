@@ -12,7 +12,7 @@ from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.models import UserSecret
-from tasks_app.usersecrets import LONGEST_VALUE, MOST_SECRETS, secrets_of, set_secret
+from tasks_app.submission.user_secrets import LONGEST_VALUE, MOST_SECRETS, secrets_of, set_secret
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]

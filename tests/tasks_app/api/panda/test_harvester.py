@@ -11,9 +11,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import repository
+from brokerage_app.grid import repository
 from brokerage_app.models import HarvesterSlots, Queue, WorkerStats
-from tasks_app import statistics
+from tasks_app.counts import statistics
 from tasks_app.models import (
     Harvester,
     HarvesterCommand,

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from tasks_app.handling import DEBUG, has
+from tasks_app.dispatch.debugging import set_debug
 from tasks_app.models import Job, JobArchive, JobFile, JobMetadata, JobParams, JobStatusLog
-from tasks_app.pilots.debugging import set_debug
+from tasks_app.params.special_handling import DEBUG, has
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]

@@ -16,10 +16,10 @@ from django.db import connection
 from django.test import Client
 
 from brokerage_app.models import Queue, StorageEndpoint
-from jedisite import identity
+from jedisite.identity import callers
 from tasks_app.agents import adder
+from tasks_app.dispatch import unwalled
 from tasks_app.models import CatalogueFile, Job
-from tasks_app.pilots import unwalled
 from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, drive
 
@@ -229,7 +229,7 @@ def test_without_the_database_the_answer_is_still_one_that_pilots_read(
         patch.setitem(connection.settings_dict, "PORT", 1)
         for known in (True, False):
             if not known:
-                identity._known.clear()
+                callers._known.clear()
             for address, body in (("getJob", ask), ("updateJob", {"jobId": 1, "state": "running"})):
                 said = client.post(f"/server/panda/{address}", body).json()
                 assert said["StatusCode"] == 30 and "database" in said["errorDialog"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from tasks_app.benchmarks.scene import add_jobs
-from tasks_app.harvester.instances import check_in
+from tasks_app.dispatch.harvester_instances import check_in
+from tasks_app.labs.bench.scene import add_jobs
 from tasks_app.models import Job, Worker
 from tests.flow.driving import SITE
 

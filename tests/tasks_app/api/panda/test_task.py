@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from tasks_app.api.panda.tasklist import STATES_OF, super_status
+from tasks_app.api.panda.task_list import STATES_OF, super_status
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.models import Command, Dataset, Task
-from tasks_app.states import TASK_FINAL, TaskStatus
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]

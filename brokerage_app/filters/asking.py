@@ -1,0 +1,96 @@
+"""How brokers ask: an ordered tuple of rules, each site stopped by the first that objects for good.
+
+A rule that objects for the time being only marks the site: a later rule that objects for good gives the reason then, so
+that nobody is told to wait for what will not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from brokerage_app.cases.case import Case
+from brokerage_app.vocabulary.snapshot import Nucleus, SiteView
+from brokerage_app.vocabulary.verdict import Choice, Skip
+
+Place = TypeVar("Place")
+"""What is chosen: a queue, or a nucleus."""
+Filter = Callable[[Any, Any], Skip | None]
+"""One rule of a broker, called with its Case and a queue or nucleus: None when it may have the work, else why not."""
+Weigh = Callable[[Any, SiteView], Choice]
+
+
+def always(case: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A filter with its place in the order of a broker.
+
+    asked       whether it is asked at all in this case: decided once, not for every site
+    temporary   the objection passes by itself
+    title       for people; the filter's name by default
+    """
+
+    filter: Filter
+    asked: Callable[[Any], bool] = always
+    temporary: bool = False
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.filter.__name__.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted(Generic[Place]):
+    """Sites that no rule objected to, those that were marked for the time being, and those that are out."""
+
+    kept: list[Place] = field(default_factory=list)
+    marked: list[tuple[Place, Skip]] = field(default_factory=list)
+    out: list[Skip] = field(default_factory=list)
+
+
+def sift(case: Case, sites: Iterable[Place], rules: Sequence[Rule]) -> Sifted[Place]:
+    """Ask the rules of each site in order."""
+    asked = [(rule.filter, rule.temporary) for rule in rules if rule.asked(case)]
+    found: Sifted[Place] = Sifted()
+    for site in sites:
+        mark: Skip | None = None
+        for ask, temporary in asked:
+            if temporary and mark is not None:
+                continue
+            skip = ask(case, site)
+            if skip is None:
+                continue
+            if not temporary:
+                found.out.append(skip)
+                break
+            mark = skip
+        else:
+            if mark is None:
+                found.kept.append(site)
+            else:
+                found.marked.append((site, mark))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One rule's answer for one site: `skip` is None where it passes. `asked` is False where the case needs no answer."""
+
+    rule: str
+    asked: bool
+    temporary: bool
+    skip: Skip | None = None
+
+
+def examine(case: Case, site: SiteView | Nucleus, rules: Sequence[Rule]) -> tuple[Gate, ...]:
+    """The answers of all rules, in order, also behind the first objection."""
+    return tuple(
+        Gate(rule.name, asked, rule.temporary, rule.filter(case, site) if asked else None)
+        for rule in rules
+        for asked in (rule.asked(case),)
+    )

@@ -1,0 +1,96 @@
+"""Memory of one job, from what the task asks for.
+
+Units of a task's `ramUnit`: `MB` (for the whole job), `MBPerCore` and `MBPerCoreFixed` (for each core; *Fixed*
+only says that scouts never change it). All values are in MB (2**20 bytes).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.refused import Refused
+
+UNITS: Final = ("MB", "MBPerCore", "MBPerCoreFixed")
+COMPENSATION_PERCENT: Final = 90
+"""Sites allow a little more than they state, so production asks for nine tenths of the declared memory."""
+CORES_OF_ANY: Final = 8
+"""`coreCount` 0 means "any number of cores"; for memory and resource types it counts as eight."""
+
+MERGE_AT_LEAST_MB: Final = 2000
+
+
+def is_per_core(unit: str) -> bool:
+    """Whether a `ramUnit` is for each core. Raises ValueError for a unit that does not exist; empty means MB."""
+    if unit and unit not in UNITS:
+        raise ValueError(f"memory unit {unit!r} is not one of {', '.join(UNITS)}")
+    return unit in UNITS[1:]
+
+
+def job_memory_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1) -> int:
+    """Memory (MB) of one job on `cores` cores, as the generic job broker counts it.
+
+    Per-core units: ram x cores + base. Plain MB: ram alone. No compensation.
+    """
+    if is_per_core(unit):
+        return ram * max(cores, 1) + base_mb
+    return ram
+
+
+def production_need_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1, merging: bool = False) -> int:
+    """Memory (MB) that a production job asks of a slot with `cores` cores (fewer than one count as one).
+
+    0.9 x (base + ram x cores), and 0.9 x ram for a plain unit. Merge jobs have one core and no base.
+    """
+    if merging or not is_per_core(unit):
+        return _compensated(ram)
+    return _compensated(base_mb + ram * max(cores, 1))
+
+
+def analysis_need_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1, merging: bool = False) -> int:
+    """The same for an analysis job, for which the base counts with a plain unit too."""
+    if merging:
+        return _compensated(ram)
+    return _compensated(base_mb + (ram * max(cores, 1) if is_per_core(unit) else ram))
+
+
+def _compensated(mb: int) -> int:
+    return mb * COMPENSATION_PERCENT // 100
+
+
+def asked_ram(task: int | None, chunk: int | None = None, *, merging: bool = False, merge: int | None = None) -> int:
+    """The `ram` of the formulas: the larger of what the task and the files at hand ask for; None counts as 0.
+
+    Merge jobs of a task that states their memory take that (MB), and MERGE_AT_LEAST_MB at least.
+    """
+    if merging and merge:
+        return max(merge, chunk or 0, MERGE_AT_LEAST_MB)
+    return max(task or 0, chunk or 0)
+
+
+def outside(need_mb: int, least_mb: int, most_mb: int) -> Refused | None:
+    """None when a need lies within the limits of a slot, both inclusive; a limit of 0 is none, a need of 0 fits."""
+    if need_mb <= 0:
+        return None
+    if most_mb and need_mb > most_mb:
+        return Refused(codes.LOW_MEMORY, "needs {} MB, the site gives {} MB", (need_mb, most_mb))
+    if least_mb and need_mb < least_mb:
+        return Refused(codes.HIGH_MEMORY, "needs {} MB, the site wants at least {} MB", (need_mb, least_mb))
+    return None
+
+
+def memory_per_core_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int | None = 1) -> int:
+    """Memory per core (MB) by which a task gets its resource type: compensated and truncated.
+
+    `cores` None counts as 1 and 0 ("any") as 8.
+    """
+    count = cores_for_typing(cores)
+    total = ram * count + base_mb if is_per_core(unit) else ram + base_mb
+    return total * COMPENSATION_PERCENT // (100 * count)
+
+
+def cores_for_typing(cores: int | None) -> int:
+    """Number of cores that stands for a task's `coreCount` (None: 1, 0: 8)."""
+    if cores is None:
+        return 1
+    return cores if cores > 0 else CORES_OF_ANY

@@ -1,0 +1,4 @@
+"""What the brokers decided, kept and counted.
+
+Imports the floors below it. Start at `records.py`.
+"""

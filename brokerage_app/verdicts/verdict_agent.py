@@ -1,0 +1,23 @@
+"""The agent that keeps the books on verdicts: counts of days, and an end for what is old."""
+
+from __future__ import annotations
+
+from brokerage_app.verdicts import records
+from jedisite.agents import passes
+from jedisite.agents.passes import Pass
+from jedisite.vocabulary.words import plural
+
+LIMIT = 2000
+
+
+def register() -> None:
+    passes.register("verdicts", run, period_s=60, title="Counts what brokers decided, and forgets it after its time")
+
+
+def run(limit: int = LIMIT) -> Pass:
+    """Fold decisions into the counts of days, and delete what has been kept long enough."""
+    counted = records.fold(limit)
+    gone = records.forget_old()
+    return Pass(
+        counted + gone, f"{plural(counted, 'verdict')} counted, {plural(gone, 'row')} deleted", counted == limit
+    )

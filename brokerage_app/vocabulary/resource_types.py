@@ -1,0 +1,73 @@
+"""Resource types: a name for "so many cores with so much memory per core"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from brokerage_app.formulas.memory import cores_for_typing, memory_per_core_mb
+
+UNDEFINED: Final = "Undefined"
+HIGH_MEMORY_ABOVE_MB: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One row of the table. Limits are inclusive; None is open. Memory in MB per core."""
+
+    name: str
+    min_cores: int | None = None
+    max_cores: int | None = None
+    min_memory_per_core_mb: int | None = None
+    max_memory_per_core_mb: int | None = None
+
+    def contains(self, cores: int, memory_per_core_mb: int) -> bool:
+        return _within(cores, self.min_cores, self.max_cores) and _within(
+            memory_per_core_mb, self.min_memory_per_core_mb, self.max_memory_per_core_mb
+        )
+
+    @property
+    def is_high_memory(self) -> bool:
+        limit = self.max_memory_per_core_mb
+        return limit is None or limit > HIGH_MEMORY_ABOVE_MB
+
+    @property
+    def is_single_core(self) -> bool:
+        return self.min_cores == 1 and self.max_cores == 1
+
+    @property
+    def is_multi_core(self) -> bool:
+        return self.min_cores is not None and self.min_cores > 1
+
+
+DEFAULT_TABLE: Final = (
+    ResourceType("SCORE", 1, 1, 0, 2000),
+    ResourceType("SCORE_HIMEM", 1, 1, 2001, None),
+    ResourceType("MCORE", 2, None, 0, 2000),
+    ResourceType("MCORE_HIMEM", 2, None, 2001, None),
+)
+"""What a new installation starts with; the table of an installation is passed in."""
+
+
+def type_of(cores: int, memory_per_core_mb: int, table: Iterable[ResourceType] = DEFAULT_TABLE) -> str:
+    """Name of the first row that contains both values, in the order of the table; `Undefined` when none does."""
+    return next((row.name for row in table if row.contains(cores, memory_per_core_mb)), UNDEFINED)
+
+
+def type_of_task(
+    cores: int | None, ram: int, unit: str, *, base_mb: int = 0, table: Iterable[ResourceType] = DEFAULT_TABLE
+) -> str:
+    """Resource type of a task from its `coreCount` (None: 1, 0: 8), `ramCount`, `ramUnit` and `baseRamCount` (MB)."""
+    per_core = memory_per_core_mb(ram, unit, base_mb=base_mb, cores=cores)
+    return type_of(cores_for_typing(cores), per_core, table)
+
+
+def type_of_job(cores: int, memory_mb: int, table: Iterable[ResourceType] = DEFAULT_TABLE) -> str:
+    """Resource type of a job from its cores and its whole memory (MB), which is compensated already."""
+    count = max(cores, 1)
+    return type_of(count, round(memory_mb / count), table)
+
+
+def _within(value: int, low: int | None, high: int | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)

@@ -1,0 +1,13 @@
+"""The admin of tasks and all that belongs to them. Django's autodiscovery imports this package, which imports its pages."""
+
+from tasks_app.admin import (  # noqa: F401 - they register their pages
+    attention_admin,
+    failure_admin,
+    message_admin,
+    output_admin,
+    policy_admin,
+    retry_admin,
+    sandbox_admin,
+    task_admin,
+    worker_admin,
+)

@@ -1,0 +1,96 @@
+"""Commands to tasks as actions of the admin: a page asks for the reason, then each task gets its command through its door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from jedisite.admin.base import caller_behind
+from jedisite.vocabulary.words import plural, sentence
+from jedisite.web.reasons import ReasonFormField
+from tasks_app.domain.states import COMMANDS, TaskCommand
+from tasks_app.lifecycle import rights
+from tasks_app.lifecycle.task_moves import CommandRefusedError, give_command
+from tasks_app.models import Task
+from tasks_app.web.tasks.command_buttons import LONGEST_REASON
+
+MOST_TASKS = 200
+Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]
+
+
+class ReasonForm(forms.Form):
+    reason = ReasonFormField(
+        max_length=LONGEST_REASON,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="a sentence for the owners of the tasks and for the log",
+    )
+
+
+def command_action(command: TaskCommand) -> Action:
+    """The action that gives one command to the selected tasks."""
+
+    @admin.action(description=f"{COMMANDS[command].title} …", permissions=["command"])
+    def act(model_admin: Any, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
+        return _ask_or_give(model_admin, request, queryset, command)
+
+    act.__name__ = f"{command.value}_tasks"
+    return act
+
+
+def _ask_or_give(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Task], command: TaskCommand
+) -> HttpResponse | None:
+    tasks = list(queryset.select_related(None).only("id", "name", "status", "user", "working_group")[: MOST_TASKS + 1])
+    if len(tasks) > MOST_TASKS:
+        messages.error(request, f"Select at most {MOST_TASKS} tasks at a time.")
+        return None
+    form = ReasonForm(request.POST if "reason" in request.POST else None)
+    if form.is_valid():
+        _give(request, sorted(tasks, key=lambda t: t.id), command, form.cleaned_data["reason"])
+        return None
+    rule, number = COMMANDS[command], plural(len(tasks), "task")
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": rule.title,
+        "explained": f"{rule.title} {number}: {rule.help}.",
+        "action": f"{command.value}_tasks",
+        "checkbox": ACTION_CHECKBOX_NAME,
+        "tasks": tasks,
+        "form": form,
+    }
+    return render(request, "admin_parts/command.html", context)
+
+
+def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason: str) -> None:
+    """Give the command to those tasks that are the caller's to command and accept it; say of the others why not."""
+    caller = caller_behind(request)
+    given = 0
+    for task in tasks:
+        refused = rights.refusal(caller, command, task)
+        if refused:
+            messages.error(request, sentence(refused))
+            continue
+        try:
+            with transaction.atomic():
+                give_command(task.id, command.value, by=caller.name, reason=reason)
+            given += 1
+        except CommandRefusedError as exc:
+            messages.error(request, sentence(exc))
+    if given:
+        messages.success(
+            request, f"{command.value.capitalize()} was given to {given} {'task' if given == 1 else 'tasks'}."
+        )
+
+
+ACTIONS: list[Action] = [command_action(command) for command in COMMANDS if command is not TaskCommand.REASSIGN]
+"""A reassignment names a place, which a list of tasks has no field for."""

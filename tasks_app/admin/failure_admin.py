@@ -1,0 +1,56 @@
+"""Admin of what is known of failed jobs. Fingerprints are classified on their own pages, with a reason."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from jedisite.admin.base import LargeTableAdmin
+from jedisite.admin.list_filters import days, exact
+from tasks_app import models
+
+
+@admin.register(models.ErrorFingerprint)
+class ErrorFingerprintAdmin(LargeTableAdmin):
+    list_display = ["id", "component", "code", "category", "text", "first_seen", "last_seen", "ticket", "known_until"]
+    list_filter = [exact("component", "component"), "category"]
+    search_fields = ["id__exact", "text"]
+    search_help_text = "Number of a fingerprint, else a part of its text."
+    ordering = ["-id"]
+
+
+@admin.register(models.JobFailure)
+class JobFailureAdmin(LargeTableAdmin):
+    list_display = [
+        "id",
+        "ended",
+        "fingerprint",
+        "task_id",
+        "site",
+        "node",
+        "user",
+        "activity",
+        "walltime_s",
+        "wasted_core_s",
+    ]
+    list_filter = [exact("task_id", "task"), exact("site", "site"), days("ended")]
+    list_select_related = ["fingerprint"]
+    search_fields = ["id__exact", "task_id__exact"]
+    search_help_text = "Number of a job, else of a task."
+    ordering = ["-id"]
+    ordering_within = {"task_id": ("-task_id", "-ended"), "site": ("-site", "-ended")}
+
+
+@admin.register(models.JobEndDue)
+class JobEndDueAdmin(LargeTableAdmin):
+    list_display = ["id"]
+    search_fields = ["id__exact"]
+    search_help_text = "Number of a job."
+    ordering = ["-id"]
+
+
+@admin.register(models.JobEnds)
+class JobEndsAdmin(LargeTableAdmin):
+    list_display = ["id", "hour", "dimension", "key", "finished", "failed"]
+    search_fields = ["id__exact"]
+    search_help_text = "Number of a row."
+    ordering = ["-id"]

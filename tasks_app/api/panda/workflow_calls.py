@@ -1,0 +1,59 @@
+"""Workflows, hyper-parameter searches and event picking run elsewhere. Who asks is told so, where their program shows it.
+
+pchain, phpo and pbook send these calls; each answer has the shape of which the caller prints the sentence.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpResponse, JsonResponse
+from drf_spectacular.types import OpenApiTypes
+
+from jedisite.identity.callers import Right
+from tasks_app.api.panda.call_params import Id, JsonObject, Params
+from tasks_app.api.panda.calls import Ask, PandaView, call
+from tasks_app.api.panda.wire import refused
+
+SENTENCE = "this site runs no {what}; submit its steps as tasks, which may name a parent task"
+WORKFLOWS = SENTENCE.format(what="workflows")
+NO_EVENTS = "this site picks no events; submit a task that reads the datasets themselves"
+
+
+class WorkflowParams(Params):
+    params = JsonObject(required=False, allow_null=True)
+
+
+class WhichParams(Params):
+    workflow_id = Id()
+
+
+@call("workflow/submit_workflow_raw_request", "POST", Right.SUBMIT, WorkflowParams, data=OpenApiTypes.NONE)
+def submit_workflow_raw_request(ask: Ask) -> HttpResponse:
+    """Workflows are not taken. Always refused."""
+    return refused(WORKFLOWS)
+
+
+@call("workflow/get_workflow_details", "GET", Right.READ, WhichParams, data=OpenApiTypes.NONE)
+def get_workflow_details(ask: Ask) -> HttpResponse:
+    """There are no workflows. Always refused."""
+    return refused(f"there is no workflow {ask.given['workflow_id']}: {WORKFLOWS}")
+
+
+def _refusal(name: str, sentence: str) -> type[PandaView]:
+    """A call of the relays to iDDS: `[false, sentence]`."""
+
+    def refuse(ask: Ask) -> HttpResponse:
+        return JsonResponse([False, sentence], safe=False)
+
+    refuse.__doc__ = "Not supported: always false, with a sentence."
+    return call(name, "POST", Right.SUBMIT, old=True)(refuse)
+
+
+put_workflow_request = _refusal("put_workflow_request", WORKFLOWS)
+relay_idds_command = _refusal("relay_idds_command", SENTENCE.format(what="iDDS"))
+execute_idds_workflow_command = _refusal("execute_idds_workflow_command", WORKFLOWS)
+
+
+@call("putEventPickingRequest", "POST", Right.SUBMIT, old=True)
+def put_event_picking_request(ask: Ask) -> HttpResponse:
+    """Not supported: a sentence as plain text, which the client prints."""
+    return HttpResponse(NO_EVENTS, content_type="text/plain")

@@ -1,0 +1,1 @@
+"""The resource API. Start at `urls.py`; `task_resources.py` has tasks, `serializers.py` the shapes."""

@@ -1,0 +1,80 @@
+"""API v2: what needs somebody, and what people do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers
+from rest_framework.response import Response
+
+from jedisite.identity.callers import Right
+from jedisite.vocabulary.choices import Choice
+from jedisite.web.problems import Conflict, InvalidFields
+from jedisite.web.reasons import ReasonField
+from tasks_app.api.v2.base import Lists, Resource, StrictSerializer
+from tasks_app.attention import keeping
+from tasks_app.attention.item_filters import AttentionFilter
+from tasks_app.models import AttentionItem
+
+ACTIONS = ("acknowledge", "snooze", "ticket", "reopen")
+
+
+class AttentionSerializer(serializers.ModelSerializer[AttentionItem]):
+    class Meta:
+        model = AttentionItem
+        fields = "__all__"
+
+
+class AttentionActionSerializer(StrictSerializer):
+    action = Choice(choices=ACTIONS)
+    reason = ReasonField(max_length=keeping.LONGEST_NOTE)
+    until = serializers.DateTimeField(required=False, help_text="end of a snooze")
+    ticket = serializers.CharField(
+        max_length=keeping.LONGEST_TICKET, required=False, allow_blank=True, help_text="its number or address"
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="What needs somebody",
+        description="Found by the system, gone when its cause is, and kept for a week then. `state=open` are those that nobody "
+        "has acknowledged or put off. `rank`: higher is more urgent; `path` is the page that says more.",
+    ),
+    retrieve=extend_schema(summary="One thing that needs somebody"),
+)
+class AttentionViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.READ, "retrieve": Right.READ, "act": Right.OPERATE}
+    queryset = AttentionItem.objects.all()
+    serializer_class = AttentionSerializer
+    filterset_class = AttentionFilter
+
+    @extend_schema(
+        summary="Acknowledge, snooze, link a ticket, or take that back",
+        description="`snooze` needs `until`, `ticket` needs `ticket`. 409 when the item is gone.",
+        request=AttentionActionSerializer,
+        responses=AttentionSerializer,
+    )
+    def act(self, request: Any, pk: int) -> Response:
+        body = AttentionActionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given, item = body.validated_data, self.get_object()
+        needed = {"snooze": "until", "ticket": "ticket"}.get(given["action"])
+        if needed and needed not in given:
+            message = f"{given['action']} needs {needed}."
+            raise InvalidFields([{"field": needed, "rule": "required", "message": message}])
+        said = {"by": self.actor(), "reason": given["reason"]}
+        try:
+            if given["action"] == "snooze":
+                changed = keeping.snooze(item.pk, given["until"], **said)
+            elif given["action"] == "ticket":
+                changed = keeping.link_ticket(item.pk, given["ticket"], **said)
+            elif given["action"] == "acknowledge":
+                changed = keeping.acknowledge(item.pk, **said)
+            else:
+                changed = keeping.reopen(item.pk, **said)
+        except keeping.AttentionError as exc:
+            if not exc.field:
+                raise Conflict(str(exc)) from exc
+            raise InvalidFields([{"field": exc.field, "rule": "value", "message": str(exc)}]) from exc
+        return Response(AttentionSerializer(changed).data)

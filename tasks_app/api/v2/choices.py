@@ -1,0 +1,13 @@
+"""The states and commands as the schema of the API names them."""
+
+from __future__ import annotations
+
+from brokerage_app.models import Queue
+from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskCommand, TaskStatus
+
+TASK_STATUS = [s.value for s in TaskStatus]
+DATASET_STATUS = [s.value for s in DatasetStatus]
+FILE_STATUS = [s.value for s in FileStatus]
+JOB_STATUS = [s.value for s in JobStatus]
+TASK_COMMAND = [c.value for c in TaskCommand]
+QUEUE_STATUS = list(Queue.STATUSES)

@@ -1,0 +1,84 @@
+"""API v2: outputs of a task that are lost are made again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.response import Response
+
+from jedisite.identity.callers import Right
+from jedisite.vocabulary.words import sentence
+from jedisite.web.problems import Conflict
+from jedisite.web.reasons import ReasonField
+from tasks_app.api.counted import CountedList
+from tasks_app.api.v2.base import OfTask, check_command_right
+from tasks_app.api.v2.serializers import LONGEST_REASON, StrictSerializer
+from tasks_app.models import Task
+from tasks_app.outcomes.recovery import CannotRecoverError, recover
+
+MOST_FILES = 10_000
+
+
+class LostFilesSerializer(StrictSerializer):
+    """Names of lost outputs, with a scope before a colon or without. With `dry_run` nothing is changed."""
+
+    files = CountedList(child=serializers.CharField(max_length=300), allow_empty=False, max_length=MOST_FILES)
+    dataset = serializers.CharField(max_length=255, required=False)
+    reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
+    dry_run = serializers.BooleanField(default=False)
+
+
+class RecoverySerializer(serializers.Serializer[Any]):
+    """What was done, or with `dry_run` would be done."""
+
+    task_id = serializers.IntegerField()
+    dry_run = serializers.BooleanField()
+    runs_again = serializers.BooleanField(help_text="the task had ended and runs again")
+    lost = serializers.ListField(child=serializers.CharField())
+    also_lost = serializers.ListField(child=serializers.CharField(), help_text="made by the same jobs")
+    jobs = serializers.ListField(child=serializers.IntegerField())
+    inputs = serializers.ListField(child=serializers.CharField(), help_text="processed again")
+    sentences = serializers.ListField(child=serializers.CharField())
+
+
+class LostFilesViewSet(OfTask):
+    rights = {"create": Right.SUBMIT}
+    queryset = Task.objects.all()
+    serializer_class = LostFilesSerializer
+
+    @extend_schema(
+        summary="Make lost outputs of a task again",
+        description="The jobs that made them are found, and their inputs are processed again; a task that has ended runs "
+        "again. 409 when the task did not make a file that is named, or cannot be changed now; then nothing is done.",
+        request=LostFilesSerializer,
+        responses={202: RecoverySerializer},
+    )
+    def create(self, request: Any, task_id: int) -> Response:
+        check_command_right(self.caller, self.task())
+        body = LostFilesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        try:
+            found = recover(
+                task_id,
+                given["files"],
+                by=self.actor(),
+                reason=given["reason"],
+                dataset=given.get("dataset"),
+                dry_run=given["dry_run"],
+            )
+        except CannotRecoverError as exc:
+            raise Conflict(sentence(exc)) from exc
+        reply = {
+            "task_id": task_id,
+            "dry_run": given["dry_run"],
+            "runs_again": found.reopens,
+            "lost": [o.lfn for o in found.lost],
+            "also_lost": [o.lfn for o in found.also_lost],
+            "jobs": list(found.jobs),
+            "inputs": [i.lfn for i in found.inputs],
+            "sentences": found.sentences(),
+        }
+        return Response(RecoverySerializer(reply).data, status=status.HTTP_202_ACCEPTED)

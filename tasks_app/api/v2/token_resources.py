@@ -1,0 +1,69 @@
+"""Tokens that users make for their scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+
+from jedisite.identity import tokens
+from jedisite.identity.callers import Right, Scope
+from jedisite.models import ApiToken
+from jedisite.web.problems import Conflict
+from tasks_app.api.v2.base import Lists, Resource
+from tasks_app.api.v2.serializers import MadeTokenSerializer, NewTokenSerializer, TokenSerializer
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="One's own tokens",
+        description="Newest first. The tokens themselves are shown when they are made, and never again.",
+    )
+)
+class TokenViewSet(Lists, Resource):
+    rights = {"list": Right.READ, "create": Right.TOKENS, "destroy": Right.TOKENS}
+    queryset = ApiToken.objects.all()
+    serializer_class = TokenSerializer
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        if getattr(self, "swagger_fake_view", False):
+            return ApiToken.objects.all()
+        return tokens.of_user(self.caller.name)
+
+    @extend_schema(
+        summary="Make a token for oneself",
+        description="The token is shown this once. One that is made with a token ends no later than that one.",
+        request=NewTokenSerializer,
+        responses={201: MadeTokenSerializer},
+    )
+    def create(self, request: Any) -> Response:
+        body = NewTokenSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        try:
+            token, row = tokens.make(
+                self.caller.name,
+                given["name"],
+                days=given["days"],
+                scope=Scope(given["scope"]),
+                by=self.actor(),
+                ends=tokens.latest_end(self.request),
+            )
+        except tokens.NotAPersonError as exc:
+            raise exceptions.PermissionDenied(str(exc)) from exc
+        except tokens.NoTokenError as exc:
+            raise Conflict(str(exc)) from exc
+        data = {**TokenSerializer(row).data, "token": token}
+        return Response(data, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+    @extend_schema(summary="Revoke a token", description="It works no more.", request=None, responses={204: None})
+    def destroy(self, request: Any, pk: int) -> Response:
+        actor = self.actor()
+        row = self.get_queryset().filter(pk=pk).first()
+        if row is None:
+            raise exceptions.NotFound("You have no such token.")
+        tokens.revoke(row, by=actor)
+        return Response(status=status.HTTP_204_NO_CONTENT)

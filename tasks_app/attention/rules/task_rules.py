@@ -1,0 +1,88 @@
+"""Rules on tasks: those that stand still, that ask for a person, that wait for data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from tasks_app.attention.rules.attention_facts import TaskFact
+from tasks_app.attention.rules.findings import Found, address, few, hours, sentence, waits
+
+STUCK_AFTER: Final = timedelta(hours=6)
+"""Without a new job and without progress, while nobody is asked and no job runs."""
+ASKS_AFTER: Final[Mapping[str, timedelta]] = {
+    "exhausted": timedelta(),
+    "pending": timedelta(hours=12),
+    "throttled": timedelta(hours=12),
+}
+"""How long a task may be in a state before that is somebody's business."""
+STAGING_AFTER: Final = timedelta(hours=12)
+_WORDS: Final = {
+    "exhausted": "is exhausted and has needed a decision",
+    "pending": "could do nothing",
+    "throttled": "is held back",
+}
+
+
+def stuck(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
+    """Tasks that made no job and no progress for hours although nothing holds them but the system, with the reason."""
+    found = []
+    for task in sorted(tasks, key=lambda t: (t.since, t.id)):
+        age = now - task.since
+        if age < STUCK_AFTER:
+            continue
+        why = f"{waits(task.queued_jobs, 'job')} for a pilot" if task.queued_jobs else ""
+        text = sentence(f"{_name(task)} ({task.status}): no new job and no progress for {_age(age)}", why, task.reason)
+        size = round(age.total_seconds() / 3600)
+        found.append(Found("stuck_task", str(task.id), text, _why(task), task.user, size, "h", task.since))
+    yield from few(found, "tasks make no progress", _list("ready,running,scouting,defined"))
+
+
+def asks_a_person(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
+    """Tasks that go on only when somebody decides, and those that have been set aside for long."""
+    by_status: dict[str, list[Found]] = {status: [] for status in ASKS_AFTER}
+    for task in sorted(tasks, key=lambda t: (t.since, t.id)):
+        age = now - task.since
+        if task.status not in ASKS_AFTER or age < ASKS_AFTER[task.status]:
+            continue
+        text = sentence(f"{_name(task)} {_WORDS[task.status]} for {_age(age)}", task.reason)
+        size = round(age.total_seconds() / 3600)
+        by_status[task.status].append(Found("asks", str(task.id), text, _page(task), task.user, size, "h", task.since))
+    for status, found in by_status.items():
+        yield from few(found, f"tasks are {status}", _list(status))
+
+
+def data_stalls(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
+    """Tasks whose input has been staged for too long, or has files that are nowhere."""
+    found = []
+    for task in sorted(tasks, key=lambda t: (-t.missing_files, t.since, t.id)):
+        age = now - task.since
+        if task.status == "staging" and age >= STAGING_AFTER:
+            text = sentence(f"{_name(task)}: its input has been staged for {_age(age)}", task.reason)
+            found.append(Found("data", f"staging:{task.id}", text, _page(task), task.user, 0, "", task.since))
+        elif task.missing_files:
+            number = task.missing_files
+            text = sentence(f"{_name(task)}: {number} input {'file is' if number == 1 else 'files are'} missing")
+            found.append(Found("data", f"missing:{task.id}", text, _page(task), task.user, number, "files", None))
+    yield from few(found, "tasks wait for data", _list("staging,defined,ready,running,pending"))
+
+
+def _name(task: TaskFact) -> str:
+    return f"Task {task.id} {task.name[:80]}".strip()
+
+
+def _age(age: timedelta) -> str:
+    return hours(age.total_seconds())
+
+
+def _page(task: TaskFact) -> str:
+    return address("tasks", task.id)
+
+
+def _why(task: TaskFact) -> str:
+    return address("tasks", task.id, "why")
+
+
+def _list(status: str) -> str:
+    return f"{address('tasks')}?status={status}"

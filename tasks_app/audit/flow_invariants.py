@@ -1,0 +1,404 @@
+"""The invariants of the flow as SQL: each is a name, a sentence, and a query that returns the rows which break it.
+
+The queries only read. They hold at any moment, between any two transactions, with agents and pilots at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from jedisite.vocabulary.words import plural
+from tasks_app.audit import merging_invariants, state_invariants
+from tasks_app.domain.states import JOB_FINAL, TASK_FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    name: str
+    sentence: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Rows that break one invariant: their number, and the first of them as columns and values."""
+
+    invariant: Invariant
+    count: int
+    rows: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return f"{self.invariant.name}: {self.invariant.sentence} {plural(self.count, 'row does', 'rows do')} not: {self.rows}"
+
+
+def _list(statuses: Iterable[str]) -> str:
+    return ", ".join(f"'{status}'" for status in sorted(statuses))
+
+
+_JOB_ENDS = _list(JOB_FINAL)
+_TASK_ENDS = _list(TASK_FINAL)
+_INPUTS = "'input', 'pseudo_input', 'random_seed'"
+_JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
+_SHARE_MAY_BE_OUT = """(d.masterid IS NULL AND EXISTS (
+                    SELECT 1 FROM jedi_tasks s WHERE s.jeditaskid = d.jeditaskid AND s.splitrule ~ '(^|,)US=2(,|$)'))"""
+_AT_WORK = "'assigning', 'ready', 'scouting', 'scouted', 'running', 'pending', 'throttled'"
+_NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
+_GONE = "('lost', 'missing')"
+_NOT_YET = "('pending', 'staging')"
+STALE_AFTER = "10 minutes"
+"""Claims are freed after five minutes by a watch dog that looks twice a minute."""
+
+# ruff: noqa: S608 - every piece is a constant of this module
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant(
+        "input_counters",
+        "Counters of input datasets equal a recount of their files.",
+        f"""
+        SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
+               d.nfilesmissing, r.*
+          FROM jedi_datasets d CROSS JOIN LATERAL (
+               SELECT count(*) FILTER (WHERE c.status NOT IN {_GONE}) AS files,
+                      count(*) FILTER (WHERE c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}) AS to_be_used,
+                      count(*) FILTER (WHERE c.status IN {_GONE}) AS gone,
+                      count(*) FILTER (WHERE c.status = 'finished') AS finished,
+                      count(*) FILTER (WHERE c.status = 'ready' AND c.keeptrack = 1 AND {_NO_ATTEMPT_LEFT}) AS failed,
+                      count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}
+                                         AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
+                 FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
+         WHERE d.type IN ({_INPUTS}, 'pp_input')
+           AND (d.nfiles, CASE WHEN {_SHARE_MAY_BE_OUT} THEN r.to_be_used ELSE d.nfilestobeused END, d.nfilesused,
+                d.nfilesfinished, d.nfilesfailed, d.nfilesmissing)
+               IS DISTINCT FROM (r.files, r.to_be_used, r.used, r.finished, r.failed, r.gone)""",
+    ),
+    Invariant(
+        "scouts_have_their_share",
+        "A task that scouts says so in its split rule, and jobs of a task at work take no more files than were released.",
+        f"""
+        SELECT d.jeditaskid, d.datasetid, t.status, t.splitrule, d.nfiles, d.nfilestobeused, d.nfilesused
+          FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
+         WHERE t.status IN ({_AT_WORK}) AND d.type IN ({_INPUTS}) AND d.masterid IS NULL
+           AND (t.status = 'scouted' OR d.nfilestobeused NOT BETWEEN d.nfilesused AND d.nfiles
+                OR (t.status = 'scouting' AND NOT {_SHARE_MAY_BE_OUT}))""",
+    ),
+    Invariant(
+        "output_counters",
+        "Counters of output and log datasets equal a recount of their files; after the end, nfiles counts what was made.",
+        """
+        SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
+               r.files, r.finished, r.failed
+          FROM jedi_datasets d CROSS JOIN LATERAL (
+               SELECT count(*) AS files, count(*) FILTER (WHERE c.status = 'finished') AS finished,
+                      count(*) FILTER (WHERE c.status IN ('failed', 'cancelled')) AS failed
+                 FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
+         WHERE d.type IN ('output', 'log', 'lib', 'pp_log')
+           AND ((d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
+                IS DISTINCT FROM (r.files, r.files, r.finished, r.failed)
+                OR d.nfiles NOT BETWEEN r.finished AND r.files
+                OR (d.nfiles <> r.files AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.jeditaskid
+                                                       AND t.status IN ('ready', 'running') AND t.attemptnr = 0)))""",
+    ),
+    Invariant(
+        "running_file_has_job",
+        "A file that is running names an open job.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.pandaid FROM jedi_dataset_contents c
+         WHERE c.type IN ({_INPUTS}) AND c.status = 'running'
+           AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid AND j.jobstatus NOT IN ({_JOB_ENDS}))""",
+    ),
+    Invariant(
+        "file_in_one_open_job",
+        "No file that is used once is an input of two open jobs.",
+        f"""
+        SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
+          FROM job_files f JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus NOT IN ({_JOB_ENDS})
+          JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ({_INPUTS}) AND c.keeptrack = 1 GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "finished_file_has_job",
+        "Every finished input names the finished job that processed it.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.pandaid FROM jedi_dataset_contents c
+         WHERE c.type IN ({_INPUTS}) AND c.status = 'finished'
+           AND NOT EXISTS (SELECT 1 FROM {_JOBS} j WHERE j.pandaid = c.pandaid AND j.jobstatus = 'finished')""",
+    ),
+    Invariant(
+        "file_processed_once",
+        "No file that is used once is an input of two finished jobs whose outputs are there.",
+        f"""
+        SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
+          FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
+          JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND f.status IS DISTINCT FROM 'again'
+         GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "attempts_in_bounds",
+        "No file has more attempts than it may have, or fewer than jobs that tried it and ended.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.attemptnr, c.maxattempt, count(j.pandaid) AS ended
+          FROM jedi_dataset_contents c
+          LEFT JOIN job_files f ON f.fileid = c.fileid AND f.jeditaskid = c.jeditaskid AND f.datasetid = c.datasetid
+          LEFT JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus IN ({_JOB_ENDS})
+         WHERE c.type IN ({_INPUTS}) AND c.keeptrack = 1
+         GROUP BY 1, 2, 3, 4, 5 HAVING c.attemptnr > c.maxattempt OR c.attemptnr < count(j.pandaid)""",
+    ),
+    Invariant(
+        "retry_is_ready",
+        "A file that waits to be tried again is ready and has an attempt left.",
+        f"""
+        SELECT r.jeditaskid, r.datasetid, r.fileid, c.status, c.attemptnr, c.maxattempt FROM file_retries r
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = r.jeditaskid AND c.datasetid = r.datasetid AND c.fileid = r.fileid
+         WHERE c.fileid IS NULL OR c.status <> 'ready' OR c.keeptrack <> 1 OR {_NO_ATTEMPT_LEFT}""",
+    ),
+    Invariant(
+        "retry_is_behind_cursor",
+        "A file that waits to be tried again is not in front of the cursor: it would be picked twice.",
+        """
+        SELECT r.jeditaskid, r.datasetid, r.fileid, d.pick_cursor FROM file_retries r
+          JOIN jedi_datasets d ON d.datasetid = r.datasetid
+         WHERE d.type IN ('input', 'pseudo_input') AND d.pick_cursor > 0 AND r.fileid > d.pick_cursor""",
+    ),
+    Invariant(
+        "ranges_do_not_overlap",
+        "No event of a primary input is in two ranges.",
+        """
+        SELECT * FROM (
+            SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent,
+                   lag(c.endevent) OVER (PARTITION BY c.jeditaskid, c.datasetid, c.lfn ORDER BY c.startevent, c.fileid) AS before
+              FROM jedi_dataset_contents c JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
+             WHERE c.type = 'input' AND c.startevent IS NOT NULL) r
+         WHERE startevent <= before""",
+    ),
+    Invariant(
+        "no_file_forgotten",
+        "A ready file that was picked before waits to be tried again, unless its task has ended.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
+          JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
+          JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
+         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND d.status IS DISTINCT FROM 'removed'
+           AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
+           AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
+           AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
+    ),
+    Invariant(
+        "pending_means_growing",
+        "A file is pending only while its dataset may still grow, and none of them is in front of the cursor.",
+        """
+        SELECT c.jeditaskid, c.datasetid, c.fileid, d.state, d.status, d.pick_cursor FROM jedi_datasets d
+          JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'pending'
+         WHERE c.fileid <= d.pick_cursor
+            OR (d.state <> 'mutable' AND d.status NOT IN ('defined', 'toupdate', 'removed'))""",
+    ),
+    Invariant(
+        "ended_job_has_end",
+        "A job that has ended has an end time and no command for its pilot.",
+        f"""
+        SELECT pandaid, jobstatus, endtime, commandtopilot FROM jobs
+         WHERE jobstatus IN ({_JOB_ENDS}) AND (endtime IS NULL OR commandtopilot IS NOT NULL)""",
+    ),
+    Invariant(
+        "report_of_holding_job",
+        "A job holds exactly as long as its final report waits for the adder; of a merging job the end of its merge may wait.",
+        """
+        SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
+         WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
+            OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM
+                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging' ELSE 'holding' END)""",
+    ),
+    Invariant(
+        "job_at_pilot_is_proved",
+        "A job was handed out exactly when it is past the queue, and one that was not has no secret.",
+        """
+        SELECT pandaid, jobstatus, fence FROM jobs
+         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'merging', 'finished')
+                AND (fence < 1 OR heartbeat_at IS NULL))
+            OR (jobstatus IN ('activated', 'throttled', 'defined') AND (fence > 0 OR secret_hash IS NOT NULL))""",
+    ),
+    Invariant(
+        "ended_task_has_no_open_job",
+        "A task that has ended has no open job, no claim, no file to be tried again, and an end time.",
+        f"""
+        SELECT t.jeditaskid, t.status, t.lockedby, t.endtime, j.pandaid FROM jedi_tasks t
+          LEFT JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus NOT IN ({_JOB_ENDS})
+         WHERE t.status IN ({_TASK_ENDS}) AND (j.pandaid IS NOT NULL OR t.lockedby IS NOT NULL OR t.endtime IS NULL
+               OR EXISTS (SELECT 1 FROM file_retries r WHERE r.jeditaskid = t.jeditaskid))""",
+    ),
+    Invariant(
+        "done_task_is_complete",
+        "Every file of a done task's primary inputs is finished.",
+        """
+        SELECT t.jeditaskid, d.datasetid, d.nfiles, d.nfilesfinished FROM jedi_tasks t JOIN jedi_datasets d USING (jeditaskid)
+         WHERE t.status = 'done' AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')
+           AND d.status NOT IN ('removed', 'broken') AND d.nfilesfinished <> d.nfiles""",
+    ),
+    Invariant(
+        "job_has_task",
+        "Every open job belongs to a task, and every file of a job to a job.",
+        f"""
+        SELECT j.pandaid, j.jeditaskid FROM jobs j
+         WHERE j.jobstatus NOT IN ({_JOB_ENDS}) AND j.jeditaskid IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid)
+        UNION ALL
+        SELECT f.pandaid, f.jeditaskid FROM job_files f WHERE NOT EXISTS (SELECT 1 FROM {_JOBS} j WHERE j.pandaid = f.pandaid)""",
+    ),
+    Invariant(
+        "outputs_of_finished_jobs",
+        "Every output of a finished job stands in the catalogue, unless it is known to be lost or its dataset is gone.",
+        """
+        SELECT f.pandaid, f.type, f.lfn, f.status, c.status AS contents FROM job_files f
+          JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ('output', 'log')
+           AND (f.status NOT IN ('finished', 'lost') OR c.status IS DISTINCT FROM f.status OR (f.status = 'finished')::int <> (
+                SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
+                 WHERE d.name = f.dataset AND k.lfn = f.lfn))
+           AND EXISTS (SELECT 1 FROM catalogue_datasets d WHERE d.name = f.dataset)""",
+    ),
+    Invariant(
+        "outputs_of_ended_jobs",
+        "No output of a job that has ended is undecided, and none of an open job is decided.",
+        f"""
+        SELECT c.jeditaskid, c.fileid, c.pandaid, c.status, j.jobstatus FROM jedi_dataset_contents c
+          LEFT JOIN {_JOBS} j ON j.pandaid = c.pandaid
+         WHERE c.type IN ('output', 'log', 'lib')
+           AND (c.status = 'defined') <> coalesce(j.jobstatus NOT IN ({_JOB_ENDS}), false)""",
+    ),
+    Invariant(
+        "catalogue_has_producer",
+        "Every file in a dataset that a task makes was stored by a job of that task.",
+        """
+        SELECT d.made_by_task, d.name, k.lfn FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
+         WHERE d.made_by_task IS NOT NULL AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.made_by_task)
+           AND NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c JOIN jedi_datasets o USING (jeditaskid, datasetid)
+                            WHERE o.datasetname = d.name AND c.lfn = k.lfn
+                              AND CASE WHEN c.type IN ('trn_output', 'trn_log') THEN c.status <> 'defined'
+                                       ELSE c.type IN ('output', 'log', 'lib') AND c.status = 'finished' END)""",
+    ),
+    Invariant(
+        "output_name_once",
+        "No two outputs of a dataset that are there, or may still come, have the same name: a name without a serial number is "
+        "that of each attempt at the task's one job.",
+        """
+        SELECT jeditaskid, datasetid, lfn, count(*) AS files FROM jedi_dataset_contents
+         WHERE type IN ('output', 'log', 'lib') AND status NOT IN ('failed', 'cancelled', 'lost')
+         GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "input_name_once",
+        "No two primary inputs of a dataset have the same name and first event; secondary ones may be used again.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent, count(*) AS files FROM jedi_dataset_contents c
+          JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
+         WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "waiting_job_has_build",
+        "A job waits for a library only while that is built, or until its end was seen to.",
+        """
+        SELECT j.pandaid, f.datasetid, f.fileid, c.status, d.status AS dataset FROM jobs j
+          JOIN job_files f ON f.pandaid = j.pandaid AND f.type = 'lib' AND f.fileid IS NOT NULL
+          LEFT JOIN jedi_datasets d ON d.datasetid = f.datasetid AND d.type = 'lib'
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE j.jobstatus = 'defined' AND d.status IS DISTINCT FROM 'running'""",
+    ),
+    Invariant(
+        "started_job_has_library",
+        "A job that pilots may have, or had and did well, has its library, and knows where it lies.",
+        f"""
+        SELECT j.pandaid, j.jobstatus, f.lfn, f.status, c.status AS contents FROM job_files f
+          JOIN {_JOBS} j ON j.pandaid = f.pandaid
+           AND j.jobstatus NOT IN ('pending', 'defined', 'assigned', 'waiting', 'failed', 'cancelled', 'closed')
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type = 'lib' AND f.fileid IS NOT NULL
+           AND (f.status <> 'ready' OR f.surl IS NULL OR c.status IS DISTINCT FROM 'finished')""",
+    ),
+    Invariant(
+        "retry_history_goes_forward",
+        "A job tries files of an older job again, never of itself or a newer one.",
+        "SELECT jeditaskid, oldpandaid, newpandaid FROM jedi_job_retry_history WHERE newpandaid <= oldpandaid",
+    ),
+    Invariant(
+        "task_state_is_logged",
+        "The last line of a task's log names its state.",
+        """
+        SELECT t.jeditaskid, t.status, l.status AS logged FROM jedi_tasks t LEFT JOIN LATERAL (
+               SELECT status FROM tasks_statuslog l WHERE l.jeditaskid = t.jeditaskid ORDER BY l.id DESC LIMIT 1) l ON true
+         WHERE l.status IS DISTINCT FROM t.status AND t.modificationtime > clock_timestamp() - interval '60 days'""",
+    ),
+    Invariant(
+        "task_state_is_told",
+        "The last message about a task names its state.",
+        """
+        SELECT t.jeditaskid, t.status, m.payload ->> 'status' AS told FROM jedi_tasks t CROSS JOIN LATERAL (
+               SELECT payload FROM messages_out m WHERE m.jeditaskid = t.jeditaskid AND m.kind = 'task_status'
+                ORDER BY m.id DESC LIMIT 1) m
+         WHERE m.payload ->> 'status' IS DISTINCT FROM t.status""",
+    ),
+    Invariant(
+        "messages_go_out",
+        f"No message and no mail is older than {STALE_AFTER} without having been tried.",
+        f"""
+        SELECT 'message' AS what, id, created FROM messages_out
+         WHERE position IS NULL AND created < clock_timestamp() - interval '{STALE_AFTER}'
+        UNION ALL
+        SELECT 'mail', id, created FROM notifications WHERE sent IS NULL AND not_sent = '' AND attempts = 0
+           AND created < clock_timestamp() - interval '{STALE_AFTER}'""",
+    ),
+    Invariant(
+        "messages_come_in",
+        f"Every message that came in more than {STALE_AFTER} ago was tried; a processed one has no error, a parked one has.",
+        f"""
+        SELECT id, message_id, attempts, processed, parked, error FROM messages_in
+         WHERE (processed IS NULL AND parked IS NULL AND attempts = 0
+                AND received < clock_timestamp() - interval '{STALE_AFTER}')
+            OR (processed IS NOT NULL AND (error <> '' OR attempts = 0)) OR (parked IS NOT NULL AND error = '')""",
+    ),
+    Invariant(
+        "schedule_counts_its_records",
+        "A schedule has counted the inputs that it made, and its input grows as long as the schedule lasts.",
+        f"""
+        SELECT p.jeditaskid, p.records, d.nfiles, p.ended, d.state, t.status FROM periodic_tasks p
+          JOIN jedi_tasks t USING (jeditaskid)
+          JOIN jedi_datasets d ON d.jeditaskid = p.jeditaskid AND d.type = 'pseudo_input' AND d.masterid IS NULL
+         WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
+    ),
+    Invariant(
+        "job_state_is_logged",
+        "The log of a job names its state, the final one once.",
+        f"""
+        SELECT j.pandaid, j.jobstatus, l.times FROM jobs j CROSS JOIN LATERAL (
+               SELECT count(*) AS times FROM jobs_statuslog l WHERE l.pandaid = j.pandaid AND l.jobstatus = j.jobstatus) l
+         WHERE (l.times = 0 OR (j.jobstatus IN ({_JOB_ENDS}) AND l.times > 1))
+           AND j.modificationtime > clock_timestamp() - interval '60 days'""",
+    ),
+    Invariant(
+        "no_stale_claim",
+        f"No claim on a task is older than {STALE_AFTER}.",
+        f"""
+        SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
+         WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
+    ),
+    *(Invariant(*row) for row in (*state_invariants.ROWS, *merging_invariants.ROWS)),
+)
+
+
+def find(rows: int = 20) -> list[Violation]:
+    """Check all invariants on one snapshot of the database. Returns those that do not hold, with up to `rows` rows each."""
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return [violation for invariant in INVARIANTS if (violation := check(cursor, invariant, rows))]
+
+
+def check(cursor: CursorWrapper, invariant: Invariant, rows: int = 20) -> Violation | None:
+    """The rows that break one invariant, as the cursor's transaction sees them."""
+    cursor.execute(invariant.query)
+    names = [column[0] for column in cursor.description]
+    first = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(rows)]
+    return Violation(invariant, cursor.rowcount, first) if first else None

@@ -1,0 +1,56 @@
+"""Invariants of states: moves that the tables allow, reasons of tasks that rest, places of what is made.
+
+As (name, sentence, query), see `audit_sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tasks_app.domain.states import JOB_MOVES, TASK_MOVES
+
+# ruff: noqa: S608 - every piece is a constant of this module
+
+
+def _pairs(moves: Mapping[Any, Iterable[str]]) -> str:
+    return ", ".join(f"('{old}', '{new}')" for old, nexts in moves.items() for new in sorted(nexts))
+
+
+ROWS: tuple[tuple[str, str, str], ...] = (
+    (
+        "task_moves_are_allowed",
+        "Every change of a task's state in the log of the last day is one that the table of moves allows.",
+        f"""
+        SELECT l.jeditaskid, l.oldstatus, l.status, l.actor FROM tasks_statuslog l
+         WHERE l.modificationtime > clock_timestamp() - interval '1 day' AND l.oldstatus <> l.status
+           AND (l.oldstatus, l.status) NOT IN (VALUES {_pairs(TASK_MOVES)})""",
+    ),
+    (
+        "job_moves_are_allowed",
+        "Every change of a job's state in the log of the last hour is one that the table of moves allows.",
+        f"""
+        SELECT l.pandaid, l.old, l.jobstatus, l.actor FROM (
+               SELECT pandaid, jobstatus, actor, lag(jobstatus) OVER (PARTITION BY pandaid ORDER BY id) AS old
+                 FROM jobs_statuslog WHERE modificationtime > clock_timestamp() - interval '1 hour') l
+         WHERE l.old <> l.jobstatus AND (l.old, l.jobstatus) NOT IN (VALUES {_pairs(JOB_MOVES)})""",
+    ),
+    (
+        "waiting_task_says_why",
+        "A task that is pending, throttled or exhausted has a sentence on why.",
+        """
+        SELECT jeditaskid, status, oldstatus FROM jedi_tasks
+         WHERE status IN ('pending', 'throttled', 'exhausted') AND coalesce(errordialog, '') = ''""",
+    ),
+    (
+        "output_is_in_its_container",
+        "A dataset that a task has made for a container is in it.",
+        """
+        SELECT d.jeditaskid, d.datasetid, d.datasetname, d.containername FROM jedi_datasets d
+          JOIN catalogue_datasets c ON c.name = d.datasetname AND c.made_by_task = d.jeditaskid
+          JOIN catalogue_datasets b ON b.name = rtrim(d.containername, '/') || '/'
+         WHERE d.type IN ('output', 'log')
+           AND NOT EXISTS (SELECT 1 FROM catalogue_members m
+                            WHERE m.from_cataloguedataset_id = b.id AND m.to_cataloguedataset_id = c.id)""",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Decisions on files in storage. Pure."""

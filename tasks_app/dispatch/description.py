@@ -1,0 +1,153 @@
+"""A job as PanDA's pilots read it: lists of files as texts with commas, each in the same order. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks_app.params import special_handling as handling
+from tasks_app.worker_node.pilot.oneword import as_word
+
+File = list[str | None]
+"""A file of a job: the texts that the claim returns of it, in the order of the places below."""
+
+_ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
+"""What files of special types are to a pilot."""
+TYPE, LFN, SCOPE, GUID, SIZE, CHECKSUM, DATASET, ENDPOINT, SURL = range(9)
+NOTHING = "NULL"
+UNSAID_SCRATCH_MB = 16_336
+"""What the folder of a job may hold at a queue that does not say it, as PanDA has it."""
+
+
+def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
+    """The job object. `row` is what the claim returns; without a secret the pilot's reports need none.
+
+    `outFiles`, `realDatasets` and `ddmEndPointOut` have the log at their end, `scopeOut` and the rest have not.
+    """
+    (
+        job_id,
+        task_id,
+        attempt,
+        fence,
+        transformation,
+        processing_type,
+        label,
+        cores,
+        memory_mb,
+        walltime_s,
+        disk_mb,
+        name,
+        priority,
+        user,
+        jobset_id,
+        req_id,
+        release,
+        home_package,
+        cmt_config,
+        container,
+        resource_type,
+        _,
+        special_handling,
+        cpu_limit_s,
+        transfer_type,
+        nucleus,
+        cloud,
+        definition_id,
+        of_queue,
+        params,
+        files,
+    ) = row
+    storage, scratch_mb = of_queue or (None, None)
+    by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
+    for file in files:
+        by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)
+    # Several ranges of events of one file are one file to copy.
+    inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
+    outputs, logs = by_type["output"], by_type["log"]
+    made = outputs + logs
+    # Several keys hold the same list: each is made once, since this is done for every job that is handed out.
+    datasets_in, datasets_out = _joined(inputs, DATASET), _joined(made, DATASET)
+    tokens_in, tokens_out = _nothings(inputs), _nothings(made)
+    endpoints_out = _joined(made, ENDPOINT, storage)
+    job = {
+        "StatusCode": 0,
+        "PandaID": job_id,
+        "taskID": task_id,
+        "attemptNr": attempt,
+        "fence": fence,
+        "jobName": name,
+        "jobDefinitionID": definition_id or 0,
+        "transformation": transformation,
+        "jobPars": params or "",
+        "processingType": processing_type,
+        "prodSourceLabel": label,
+        "prodUserID": user,
+        "coreCount": cores or 1,
+        "minRamCount": memory_mb or 0,
+        "maxWalltime": walltime_s or 0,
+        "maxCpuCount": cpu_limit_s or 0,
+        "maxDiskCount": disk_mb or 0,
+        "maxwdir": int(scratch_mb or 0) or UNSAID_SCRATCH_MB,
+        "currentPriority": priority,
+        "jobsetID": jobset_id or 0,
+        "reqID": req_id or 0,
+        "swRelease": release or NOTHING,
+        "homepackage": home_package or NOTHING,
+        "cmtConfig": cmt_config or NOTHING,
+        "transferType": transfer_type or NOTHING,
+        "nucleus": nucleus or NOTHING,
+        "cloud": cloud or "",
+        "sourceSite": NOTHING,
+        "destinationSE": storage or NOTHING,
+        "nSent": fence - 1,
+        "container_name": container or "",
+        "resource_type": resource_type or "",
+        "inFiles": _joined(inputs, LFN),
+        "scopeIn": _joined(inputs, SCOPE),
+        "GUID": _joined(inputs, GUID),
+        "fsize": _joined(inputs, SIZE),
+        "checksum": _joined(inputs, CHECKSUM),
+        "realDatasetsIn": datasets_in,
+        "prodDBlocks": datasets_in,
+        "prodDBlockToken": tokens_in,
+        "dispatchDblock": tokens_in,
+        "dispatchDBlockToken": tokens_in,
+        "ddmEndPointIn": _joined(inputs, ENDPOINT, storage),
+        "surlsIn": [f[SURL] for f in inputs],
+        "outFiles": _joined(made, LFN),
+        "realDatasets": datasets_out,
+        "destinationDblock": datasets_out,
+        "destinationDBlockToken": tokens_out,
+        "dispatchDBlockTokenForOut": tokens_out,
+        "ddmEndPointOut": endpoints_out,
+        "fileDestinationSE": endpoints_out,
+        "scopeOut": _joined(outputs, SCOPE),
+        "logFile": _joined(logs, LFN),
+        "scopeLog": _joined(logs, SCOPE),
+        "logGUID": _joined(logs, GUID),
+    }
+    if secret:
+        job["jobSecret"] = secret
+    if special_handling and handling.has(special_handling, handling.DEBUG):
+        job["debug"] = "True"
+    return job
+
+
+def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
+    """The same job, begun by a program that puts up walls and then starts the job's own.
+
+    See `tasks_app/worker_node/pilot/inner.py`.
+
+    PanDA's pilots hand parameters to a shell, and obey some themselves: in this word there is nothing for either.
+    """
+    contents = (job["fsize"], job["checksum"])
+    limits = [str(job[key]) for key in ("minRamCount", "maxWalltime", "maxDiskCount", "maxwdir")]
+    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *limits, *contents, job["outFiles"])
+    return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
+
+
+def _joined(files: list[File], index: int, absent: str | None = None) -> str:
+    return ",".join([absent or NOTHING if (value := f[index]) is None else value for f in files])
+
+
+def _nothings(files: list[File]) -> str:
+    return ",".join([NOTHING] * len(files))

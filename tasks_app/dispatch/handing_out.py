@@ -1,0 +1,240 @@
+"""Hot path: a pilot asks for jobs. One statement claims them and brings all that the pilot needs.
+
+A job is handed out with a fence (its number of hand-outs), and to pilots that can carry one with a secret, of which only
+the hash is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from random import randrange
+from typing import Any
+
+from psycopg.types.numeric import Int8
+
+from brokerage_app.grid.configured import configuration
+from jedisite.database.sql import hot_cursor
+from tasks_app.dispatch.description import behind_walls, described
+from tasks_app.dispatch.input_addresses import forget_astray
+from tasks_app.dispatch.job_secrets import give_secrets
+from tasks_app.dispatch.share_order import ShareOrder, share_order
+from tasks_app.dispatch.worker_moves import handed_to
+
+FULL_SCAN_EVERY_S = 0.5
+"""How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
+snapshot is held open, the rows of jobs that are long gone would else be walked through again at every call."""
+
+
+BUILDS_OF = {"user": "panda"}
+"""Pilots that ask for jobs of one label run the builds of its tasks, too."""
+
+
+Place = tuple[int, int, int]
+"""Where a job stands in a walk: place of its share, priority (negative), number. Parts that a walk does not ask are 0."""
+FIRST: Place = (0, -(2**31), 0)
+
+
+Key = tuple[str, str, bool, bool]
+"""Walks that go over the same jobs in the same order: queue, label, whether it is by number, whether of administrators only."""
+
+
+@dataclass(slots=True)
+class _Hint:
+    """The place of the last job handed out, and the order of shares that it belongs to."""
+
+    place: Place
+    order: ShareOrder | None
+    full_scan_at: float
+
+
+_hints: dict[Key, _Hint] = {}
+_guard = threading.Lock()
+
+# ruff: noqa: S608 - every piece is a constant of this module
+_CLAIM = """
+WITH chosen AS ({chosen}),
+logged AS (
+    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
+    SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
+UPDATE jobs j
+   SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s, workerid = %(worker)s,
+       modificationtime = clock_timestamp(), statechangetime = clock_timestamp(), heartbeat_at = clock_timestamp()
+  FROM chosen
+ WHERE j.pandaid = chosen.pandaid
+RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
+       maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
+       cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
+       jobdefinitionid,
+       (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
+       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
+       ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
+               FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)
+"""
+_OF_ADMINISTRATORS = """
+       AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""
+_ACTIVATED = """
+    SELECT pandaid FROM jobs
+     WHERE computingsite = %(site)s AND jobstatus = 'activated'
+       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s){whose}"""
+_BY_PRIORITY = (
+    _ACTIVATED
+    + """
+       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+_BY_NUMBER = (
+    _ACTIVATED
+    + """
+       AND pandaid > %(job)s
+     ORDER BY pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+# Share after share until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
+# The first is gone on with behind the last job handed out.
+_BY_SHARE = (
+    """
+    SELECT pandaid FROM (
+    SELECT of_share.pandaid FROM unnest(%(shares)s::text[]) WITH ORDINALITY share (name, number) CROSS JOIN LATERAL ("""
+    + _ACTIVATED
+    + """
+       AND gshare = share.name
+       AND ((currentpriority * -1), pandaid) > (CASE WHEN share.number = 1 THEN %(priority)s ELSE -2147483648 END,
+                                                CASE WHEN share.number = 1 THEN %(job)s ELSE 0 END)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) of_share
+    UNION ALL
+    SELECT other.pandaid FROM ("""
+    + _ACTIVATED
+    + """
+       AND (gshare IS NULL OR gshare <> ALL(%(known)s::text[]))
+       AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {count}"""
+)
+
+
+Row = tuple[Any, ...]
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 30
+"""Places of columns in a row."""
+
+
+@cache
+def _claim_of(chosen: str, count: int, administrators_only: bool) -> str:
+    """The statement for a way to choose and a number of jobs.
+
+    The number stands in the text: with a LIMIT that it does not know, the server expects many rows, finds its general
+    plan too dear, and plans anew at every call, which takes longer than the statement itself.
+    """
+    whose = _OF_ADMINISTRATORS if administrators_only else ""
+    return _CLAIM.format(chosen=chosen.format(count=int(count), whose=whose))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a pilot asks: jobs for a queue, of one prodSourceLabel ("" is any).
+
+    `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none. With a `harvester` and
+    a number as `worker` it is kept which worker got which job. `administrators_only`: nothing stands between a payload
+    and the machine of the pilot, which gets only jobs of people who could do all there anyhow. `begins_with`: a program that
+    puts up walls and is to start the job's own.
+    """
+
+    site: str
+    label: str = ""
+    count: int = 1
+    node: str = ""
+    worker: str = ""
+    by: str = "pilot"
+    with_secret: bool = True
+    harvester: str = ""
+    administrators_only: bool = False
+    begins_with: str = ""
+
+
+def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
+    """Claim up to `count` activated jobs of a queue and describe each as PanDA's pilots read it.
+
+    Without global shares the most urgent go first. With them, those of the most under-used share do, in it the most
+    urgent; but when `draw`, a chance number of 0 to 99, is not above SLOPPY_DISPATCH_RATIO, those that are oldest.
+
+    The same secret holds for all jobs of one call.
+    """
+    secret = secrets.token_urlsafe(32) if request.with_secret else ""
+    digest = hashlib.sha256(secret.encode()).digest() if secret else None
+    order = share_order()
+    sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
+    rows = _claim(request, digest, None if sloppy else order, sloppy)
+    if rows and request.harvester:
+        handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
+    for row in rows:
+        forget_astray(row[_NUMBER], row[_PROCESSING], row[_FILES])
+    jobs = [described(row, secret) for row in rows]
+    handling = [row[_HANDLING] for row in rows]
+    if any(handling):
+        give_secrets(jobs, handling)
+    return [behind_walls(job, request.begins_with) for job in jobs] if request.begins_with else jobs
+
+
+def is_sloppy(draw: int) -> bool:
+    """Whether this call is one of the few that ignore shares, so that old jobs of an over-used share are not left for ever."""
+    return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
+
+
+def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool) -> list[Row]:
+    key = (request.site, request.label, sloppy, request.administrators_only)
+    now = time.monotonic()
+    with _guard:
+        hint = _hints.get(key)
+    if hint is not None and now < hint.full_scan_at and hint.order is order:
+        rows = _run(request, digest, order, sloppy, hint.place)
+        if rows:
+            _remember(key, rows, order, hint.full_scan_at)
+            return rows
+    rows = _run(request, digest, order, sloppy, FIRST)
+    _remember(key, rows, order, now + FULL_SCAN_EVERY_S)
+    return rows
+
+
+def _remember(key: Key, rows: list[Row], order: ShareOrder | None, full_scan_at: float) -> None:
+    with _guard:
+        if rows:
+            _hints[key] = _Hint(_place(rows[-1], order, key[2]), order, full_scan_at)
+        else:
+            _hints.pop(key, None)
+
+
+def _place(row: Row, order: ShareOrder | None, sloppy: bool) -> Place:
+    if sloppy:
+        return 0, 0, row[_NUMBER]
+    return order.place_of(row[_SHARE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
+
+
+def _run(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool, after: Place) -> list[Row]:
+    share, priority, job_id = after
+    values: dict[str, Any] = {
+        "site": request.site,
+        "label": request.label,
+        "also": BUILDS_OF.get(request.label, request.label),
+        "node": request.node[:128],
+        "worker": request.worker[:80],
+        "by": request.by[:128],
+        "secret": digest,
+        "priority": Int8(priority),
+        "job": Int8(job_id),
+    }
+    if order is not None:
+        past_shares = share >= len(order.names)
+        values |= {
+            "shares": order.text_from(share),
+            "known": order.text,
+            "other_priority": Int8(priority if past_shares else FIRST[1]),
+            "other_job": Int8(job_id if past_shares else FIRST[2]),
+        }
+    chosen = _BY_NUMBER if sloppy else _BY_PRIORITY if order is None else _BY_SHARE
+    with hot_cursor() as cursor:
+        cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
+        rows = cursor.fetchall()
+    # The server returns them in any order.
+    return rows if len(rows) < 2 else sorted(rows, key=lambda row: _place(row, order, sloppy))

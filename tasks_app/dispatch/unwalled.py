@@ -1,0 +1,35 @@
+"""Queues whose payloads nothing keeps apart from their machine: pilots there get jobs of administrators only.
+
+Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site looks it up.
+"""
+
+from __future__ import annotations
+
+import json
+
+from django.db import connection
+
+from brokerage_app.models import Queue
+from jedisite.database.sql import hot_cursor
+
+KEY = "unwalled"
+"""Of a queue's description: why there are no walls."""
+
+
+def note(queue: str, why: str) -> bool:
+    """Keep why a queue's payloads run without walls; "" when they have some. False when there is no such queue."""
+    said = {KEY: why} if why else {}
+    with connection.cursor() as cursor:
+        # In one statement: others may change the rest of the description at the same time.
+        cursor.execute(
+            "UPDATE queues SET data = (data - %s) || %s::jsonb WHERE name = %s AND coalesce(data->>%s, '') <> %s",
+            [KEY, json.dumps(said), queue, KEY, why],
+        )
+    return Queue.objects.filter(pk=queue).exists()
+
+
+def is_unwalled(queue: str) -> bool:
+    """Whether it has been noted; asked anew each time, so that no payload slips through after a start."""
+    with hot_cursor() as cursor:
+        found = cursor.execute("SELECT data ? 'unwalled' FROM queues WHERE name = %s", [queue]).fetchone()
+    return bool(found and found[0])

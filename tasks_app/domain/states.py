@@ -1,0 +1,392 @@
+"""The states of tasks, datasets, files and jobs, and the moves between them: one table each.
+
+The names are those of the JEDI documents. Code, diagrams and buttons are drawn from these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TaskStatus(StrEnum):
+    REGISTERED = "registered"
+    DEFINED = "defined"
+    ASSIGNING = "assigning"
+    READY = "ready"
+    PENDING = "pending"
+    SCOUTING = "scouting"
+    SCOUTED = "scouted"
+    RUNNING = "running"
+    PREPARED = "prepared"
+    DONE = "done"
+    FAILED = "failed"
+    FINISHED = "finished"
+    ABORTING = "aborting"
+    TOABORT = "toabort"
+    ABORTED = "aborted"
+    FINISHING = "finishing"
+    PASSED = "passed"
+    TOPREPROCESS = "topreprocess"
+    PREPROCESSING = "preprocessing"
+    TOBROKEN = "tobroken"
+    BROKEN = "broken"
+    TORETRY = "toretry"
+    TOINCEXEC = "toincexec"
+    REREFINE = "rerefine"
+    PAUSED = "paused"
+    THROTTLED = "throttled"
+    EXHAUSTED = "exhausted"
+    STAGING = "staging"
+    STAGED = "staged"
+    TOREASSIGN = "toreassign"
+    REASSIGNING = "reassigning"
+
+
+class DatasetStatus(StrEnum):
+    REGISTERED = "registered"
+    DEFINED = "defined"
+    TOUPDATE = "toupdate"
+    PENDING = "pending"
+    BROKEN = "broken"
+    READY = "ready"
+    RUNNING = "running"
+    PREPARED = "prepared"
+    DONE = "done"
+    FINISHED = "finished"
+    FAILED = "failed"
+    REMOVED = "removed"
+
+
+class FileStatus(StrEnum):
+    DEFINED = "defined"
+    STAGING = "staging"
+    PENDING = "pending"
+    READY = "ready"
+    MISSING = "missing"
+    LOST = "lost"
+    BROKEN = "broken"
+    PICKED = "picked"
+    RUNNING = "running"
+    PREPARED = "prepared"
+    MERGING = "merging"
+    FINISHED = "finished"
+    FAILED = "failed"
+    PARTIAL = "partial"
+    CANCELLED = "cancelled"
+    NOOUTPUT = "nooutput"
+    NOTMERGED = "notmerged"
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"
+    DEFINED = "defined"
+    WAITING = "waiting"
+    ASSIGNED = "assigned"
+    ACTIVATED = "activated"
+    THROTTLED = "throttled"
+    SENT = "sent"
+    STARTING = "starting"
+    RUNNING = "running"
+    HOLDING = "holding"
+    TRANSFERRING = "transferring"
+    MERGING = "merging"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"
+
+
+T, J = TaskStatus, JobStatus
+
+ASKED_OF_ANY = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
+
+"""What a command or a watch dog can ask of every active task."""
+
+
+def _task(*nexts: TaskStatus) -> frozenset[TaskStatus]:
+    """What an active task may become: the given states, and those that a command or a watch dog can ask of any."""
+    return frozenset(nexts) | ASKED_OF_ANY
+
+
+TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
+    T.REGISTERED: _task(T.DEFINED, T.TOPREPROCESS, T.STAGING),
+    T.STAGING: _task(T.STAGED),
+    T.STAGED: _task(T.DEFINED),
+    T.REREFINE: _task(T.DEFINED, T.TOPREPROCESS, T.READY, T.PREPARED),
+    T.DEFINED: _task(T.ASSIGNING, T.READY, T.EXHAUSTED, T.TOREASSIGN),
+    T.ASSIGNING: _task(T.READY, T.SCOUTING, T.RUNNING, T.EXHAUSTED, T.TOREASSIGN),
+    T.READY: _task(
+        T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED, T.TOREASSIGN
+    ),
+    T.SCOUTING: _task(T.SCOUTED, T.RUNNING, T.EXHAUSTED, T.PREPARED, T.THROTTLED, T.DEFINED, T.TOREASSIGN),
+    T.SCOUTED: _task(T.RUNNING, T.TOREASSIGN),
+    T.RUNNING: _task(T.PREPARED, T.DEFINED, T.THROTTLED, T.EXHAUSTED, T.READY, T.TOREASSIGN),
+    T.TOPREPROCESS: _task(T.PREPROCESSING),
+    T.PREPROCESSING: _task(T.REGISTERED, T.PREPARED),
+    T.PENDING: _task(
+        T.REGISTERED,
+        T.STAGED,
+        T.REREFINE,
+        T.DEFINED,
+        T.ASSIGNING,
+        T.READY,
+        T.SCOUTING,
+        T.RUNNING,
+        T.TOPREPROCESS,
+        T.PREPROCESSING,
+        T.PREPARED,
+        T.EXHAUSTED,
+        T.THROTTLED,
+        T.TOREASSIGN,
+    ),
+    T.THROTTLED: _task(T.READY, T.SCOUTING, T.RUNNING, T.PREPARED),
+    T.PAUSED: _task(
+        T.REGISTERED,
+        T.STAGING,
+        T.STAGED,
+        T.REREFINE,
+        T.DEFINED,
+        T.ASSIGNING,
+        T.READY,
+        T.SCOUTING,
+        T.SCOUTED,
+        T.RUNNING,
+        T.TOPREPROCESS,
+        T.PREPROCESSING,
+        T.PREPARED,
+        T.EXHAUSTED,
+        T.THROTTLED,
+        T.TOREASSIGN,
+        T.REASSIGNING,
+        T.TORETRY,
+        T.TOINCEXEC,
+        T.DONE,
+        T.FINISHED,
+    ),
+    T.PREPARED: _task(T.DONE, T.FINISHED, T.FAILED, T.EXHAUSTED),
+    T.FINISHING: frozenset({T.PASSED, T.ABORTING, T.TOABORT}),
+    T.PASSED: frozenset({T.DONE, T.FINISHED, T.FAILED, T.PAUSED}),
+    T.ABORTING: frozenset({T.TOABORT}),
+    T.TOABORT: frozenset({T.ABORTED, T.BROKEN}),
+    T.TOBROKEN: frozenset({T.BROKEN}),
+    T.EXHAUSTED: _task(T.TORETRY, T.TOINCEXEC, T.TOREASSIGN, T.SCOUTING, T.RUNNING, T.READY),
+    T.TOREASSIGN: _task(T.REASSIGNING, T.DEFINED, T.ASSIGNING, T.READY, T.SCOUTING, T.SCOUTED, T.RUNNING, T.EXHAUSTED),
+    T.REASSIGNING: _task(T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.DEFINED),
+    T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.FAILED, T.ABORTED),
+    T.TOINCEXEC: _task(T.REREFINE),
+    T.FINISHED: frozenset({T.TORETRY, T.TOINCEXEC, T.DONE}),
+    T.FAILED: frozenset({T.TORETRY, T.TOINCEXEC}),
+    T.ABORTED: frozenset({T.TORETRY, T.TOINCEXEC}),
+    T.DONE: frozenset({T.TOINCEXEC}),
+    T.BROKEN: frozenset(),
+}
+
+TASK_FINAL = frozenset({T.DONE, T.FINISHED, T.FAILED, T.ABORTED, T.BROKEN})
+"""A task rests here; only a retry or an incremental execution starts it again."""
+
+TASK_GENERATING = frozenset({T.READY, T.SCOUTING, T.RUNNING})
+"""The job generator looks at tasks in these states."""
+
+TASK_SEEKS_INPUT = frozenset({T.REGISTERED, T.STAGED, T.REREFINE, T.DEFINED})
+"""Refiner and feeder look at tasks in these states. One that they set aside returns there: it waits for input, or its parent."""
+
+_ENDS = frozenset({J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED})
+
+JOB_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
+    J.PENDING: _ENDS | {J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.THROTTLED},
+    J.WAITING: _ENDS | {J.DEFINED, J.ACTIVATED},
+    J.DEFINED: _ENDS | {J.ASSIGNED, J.ACTIVATED, J.THROTTLED},
+    J.ASSIGNED: _ENDS | {J.ACTIVATED, J.THROTTLED},
+    J.ACTIVATED: _ENDS | {J.THROTTLED, J.SENT},
+    J.THROTTLED: _ENDS | {J.ACTIVATED},
+    J.SENT: _ENDS | {J.STARTING, J.RUNNING, J.HOLDING},
+    J.STARTING: _ENDS | {J.RUNNING, J.HOLDING},
+    J.RUNNING: _ENDS | {J.HOLDING},
+    J.HOLDING: _ENDS | {J.TRANSFERRING, J.MERGING},
+    J.TRANSFERRING: _ENDS | {J.MERGING},
+    J.MERGING: _ENDS,
+    J.FINISHED: frozenset(),
+    J.FAILED: frozenset(),
+    J.CANCELLED: frozenset(),
+    J.CLOSED: frozenset(),
+}
+
+JOB_FINAL = frozenset(status for status, nexts in JOB_MOVES.items() if not nexts)
+JOB_OPEN = frozenset(JobStatus) - JOB_FINAL
+JOB_QUEUED = frozenset({J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.THROTTLED})
+"""Not handed to any pilot yet: can be ended at once."""
+JOB_AT_PILOT = frozenset({J.SENT, J.STARTING, J.RUNNING})
+"""A pilot holds it and owes heartbeats."""
+
+
+D, F = DatasetStatus, FileStatus
+_LOOKED_UP = frozenset({D.READY, D.PENDING, D.DONE, D.FINISHED, D.FAILED, D.BROKEN, D.REMOVED})
+_DATASET_ENDS = frozenset({D.DONE, D.FINISHED, D.FAILED})
+
+DATASET_MOVES: Mapping[str, Mapping[DatasetStatus, frozenset[DatasetStatus]]] = {
+    "input": {
+        D.REGISTERED: frozenset({D.DEFINED}),
+        D.DEFINED: _LOOKED_UP | {D.TOUPDATE},
+        D.TOUPDATE: _LOOKED_UP,
+        D.PENDING: _LOOKED_UP - {D.PENDING} | {D.TOUPDATE},
+        D.READY: _DATASET_ENDS | {D.TOUPDATE, D.DEFINED, D.REMOVED},
+        D.DONE: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
+        D.FINISHED: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
+        D.FAILED: frozenset({D.READY, D.TOUPDATE, D.REMOVED, D.DONE}),
+        D.REMOVED: frozenset({D.DEFINED, D.TOUPDATE}),
+        D.BROKEN: frozenset({D.TOUPDATE, D.REMOVED}),
+    },
+    "output": {
+        D.REGISTERED: frozenset({D.DEFINED}),
+        D.DEFINED: _DATASET_ENDS | {D.READY},
+        D.READY: _DATASET_ENDS | {D.PREPARED, D.RUNNING},
+        D.RUNNING: _DATASET_ENDS | {D.PREPARED},
+        D.PREPARED: _DATASET_ENDS,
+        D.DONE: frozenset({D.READY}),
+        D.FINISHED: frozenset({D.READY}),
+        D.FAILED: frozenset({D.READY}),
+    },
+}
+"""Of datasets that a task reads, and of those that it makes."""
+
+FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
+    "input": {
+        F.STAGING: frozenset({F.PENDING, F.LOST, F.MISSING}),
+        F.PENDING: frozenset({F.READY, F.LOST, F.MISSING}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING}),
+        F.PICKED: frozenset({F.RUNNING, F.READY}),
+        F.RUNNING: frozenset({F.FINISHED, F.READY}),
+        F.FINISHED: frozenset({F.READY}),
+        F.LOST: frozenset({F.READY}),
+        F.MISSING: frozenset({F.READY}),
+    },
+    "output": {
+        F.DEFINED: frozenset({F.FINISHED, F.FAILED, F.CANCELLED, F.NOOUTPUT, F.READY, F.RUNNING}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.NOTMERGED, F.CANCELLED}),
+        F.PICKED: frozenset({F.RUNNING, F.READY}),
+        F.RUNNING: frozenset({F.FINISHED, F.READY, F.NOTMERGED, F.FAILED, F.CANCELLED}),
+        F.FINISHED: frozenset({F.LOST}),
+        F.FAILED: frozenset(),
+        F.CANCELLED: frozenset(),
+        F.NOOUTPUT: frozenset(),
+        F.NOTMERGED: frozenset(),
+        F.LOST: frozenset({F.FINISHED}),
+    },
+}
+"""Of files that a task reads: one that has used up its attempts is ready still, and counted as failed. Of files that it
+makes: those that are to be merged become ready, and are inputs of merge jobs."""
+
+
+class TaskCommand(StrEnum):
+    KILL = "kill"
+    FINISH = "finish"
+    RETRY = "retry"
+    INCEXEC = "incexec"
+    PAUSE = "pause"
+    RESUME = "resume"
+    AVALANCHE = "avalanche"
+    INCREASE_ATTEMPTS = "increase_attempts"
+    RELEASE = "release"
+    REASSIGN = "reassign"
+
+
+class Giver(StrEnum):
+    """Who may give a command: the task's owner (and production managers), or people who steer the grid's work."""
+
+    OWNER = "owner"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRule:
+    """One command: what people read of it, in which states of the task it is accepted, and who may give it.
+
+    `ends_work`: jobs are ended, or what was measured is put aside; people are asked twice.
+    """
+
+    title: str
+    help: str
+    accepted: frozenset[TaskStatus]
+    giver: Giver = Giver.OWNER
+    ends_work: bool = False
+
+
+_REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
+
+MORE_ATTEMPTS_IN = frozenset({T.RUNNING, T.SCOUTING, T.PENDING})
+"""A retry of a user's task in these states gives more attempts to files that have none left."""
+
+COMMANDS: Mapping[TaskCommand, CommandRule] = {
+    TaskCommand.PAUSE: CommandRule(
+        "Pause",
+        "make no new jobs and hold queued ones back until it is resumed",
+        frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
+    ),
+    TaskCommand.RESUME: CommandRule("Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})),
+    TaskCommand.AVALANCHE: CommandRule(
+        "Skip scouts", "make all jobs now, without waiting for what scouts find out", frozenset({T.SCOUTING})
+    ),
+    TaskCommand.RETRY: CommandRule(
+        "Retry",
+        "try the files again that were not processed; each without an attempt left gets as many more as a new file of the "
+        "task has",
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
+    ),
+    TaskCommand.INCEXEC: CommandRule(
+        "Run again",
+        "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
+    ),
+    TaskCommand.INCREASE_ATTEMPTS: CommandRule(
+        "More attempts",
+        "give files that have no attempt left some more",
+        frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
+    ),
+    TaskCommand.RELEASE: CommandRule(
+        "Release",
+        "use files that are still being staged as if they were there",
+        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
+        Giver.OPERATOR,
+    ),
+    TaskCommand.REASSIGN: CommandRule(
+        "Reassign",
+        "end its jobs and run them at another site, nucleus or cloud",
+        frozenset({T.DEFINED, T.READY, T.RUNNING, T.SCOUTING, T.SCOUTED, T.PENDING, T.ASSIGNING, T.EXHAUSTED}),
+        Giver.OPERATOR,
+        ends_work=True,
+    ),
+    TaskCommand.FINISH: CommandRule(
+        "Finish",
+        "make no more jobs, end the open ones, and keep what is done",
+        frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
+        ends_work=True,
+    ),
+    TaskCommand.KILL: CommandRule("Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True),
+}
+"""In the order in which people see them. Broken tasks are hopeless: they take neither a retry nor to run again."""
+
+COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {
+    command: rule.accepted for command, rule in COMMANDS.items()
+}
+
+TASK_DOING: Mapping[TaskStatus, TaskCommand] = {
+    T.ABORTING: TaskCommand.KILL,
+    T.FINISHING: TaskCommand.FINISH,
+    T.TORETRY: TaskCommand.RETRY,
+    T.TOINCEXEC: TaskCommand.INCEXEC,
+    T.TOREASSIGN: TaskCommand.REASSIGN,
+    T.REASSIGNING: TaskCommand.REASSIGN,
+}
+"""States in which a command is being obeyed. A task that stays long in one gets the command again."""
+
+
+class IllegalMoveError(ValueError):
+    """A state change that the tables do not allow; the sentence names both states."""
+
+
+def check_task_move(old: str, new: str) -> None:
+    """Raise IllegalMoveError unless a task in state `old` may become `new`."""
+    if TaskStatus(new) not in TASK_MOVES[TaskStatus(old)]:
+        raise IllegalMoveError(f"a task that is {old} cannot become {new}")

@@ -1,0 +1,1 @@
+"""From facts to gates and sentences. Pure."""

@@ -1,0 +1,256 @@
+"""What a job has to pass from being made to its kept outputs, in order; the first "no" is what it waits for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from jedisite.vocabulary.words import plural
+from tasks_app.attention.rules.findings import hours
+from tasks_app.domain import codes
+from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
+from tasks_app.explaining.rules.gates import Answer, Gate
+from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
+
+J = JobStatus
+STAGES: Final[Mapping[str, int]] = {
+    **dict.fromkeys((J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED, J.THROTTLED), 0),
+    J.ACTIVATED: 1,
+    J.SENT: 2,
+    J.STARTING: 2,
+    J.RUNNING: 3,
+    **dict.fromkeys((J.HOLDING, J.TRANSFERRING, J.MERGING), 4),
+    J.FINISHED: 5,
+}
+"""How far a job is. Jobs that ended without success are not here: how far they came, their history says."""
+CAP: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFact:
+    """The decision that sent the job to its site: its number and time, the site's place among `of` chosen ones, and weight.
+
+    factors    what the weight is the product of
+    again_at   when the same sites were chosen last, after the job was made: place, weight and factors are from then
+    """
+
+    verdict: int
+    at: datetime
+    place: int
+    of: int
+    weight: float
+    factors: tuple[tuple[str, float], ...] = ()
+    again_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFact:
+    """Activated jobs of the site that are sent before this one.
+
+    shares   of shares that are served before its own, `first` of them the next; own: of its own share, counted up to CAP
+    """
+
+    shares: int = 0
+    first: str = ""
+    own: int = 0
+
+    @property
+    def ahead(self) -> int:
+        return self.shares + self.own
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """All that the gates look at. `reached`: when the job first came into each state; `builder`: (number, state).
+
+    unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
+    """
+
+    status: str
+    site: str = ""
+    reached: Mapping[str, datetime] = field(default_factory=dict)
+    made_at: datetime | None = None
+    since: datetime | None = None
+    error: str = ""
+    builder: tuple[int, str] | None = None
+    chosen: ChosenFact | None = None
+    pilot: PilotFact | None = None
+    queue: QueueFact = QueueFact()
+    silent_s: float | None = None
+    timeout_s: float = 7200
+    merging: str = ""
+    unwalled: str = ""
+
+    @property
+    def stage(self) -> int:
+        if self.status in STAGES:
+            return STAGES[self.status]
+        return max((STAGES.get(status, 0) for status in self.reached), default=0)
+
+    @property
+    def site_status(self) -> str:
+        """The status of the queue at which it waits."""
+        return self.pilot.status if self.waits_for_pilot and self.pilot is not None else ""
+
+    @property
+    def waits_for_pilot(self) -> bool:
+        return self.status == J.ACTIVATED
+
+
+Ask = Callable[[JobFacts], Gate]
+
+
+def _gate(
+    name: str, title: str, facts: JobFacts, *, reached: tuple[str, ...], stage: int, says: str = ""
+) -> Gate | None:
+    """The answer for a stage that the job has behind it; None when it has not."""
+    if facts.stage < stage:
+        return None
+    since = min((facts.reached[one] for one in reached if one in facts.reached), default=None)
+    return Gate(name, title, "yes", "", says, since)
+
+
+def _alive(facts: JobFacts) -> Gate:
+    title = "It has not failed"
+    if facts.status in JOB_FINAL and facts.status != J.FINISHED:
+        said = facts.error or f"the job is {facts.status}"
+        return Gate("alive", title, "no", codes.JOB_ENDED_BADLY, said, facts.since)
+    return Gate("alive", title, "yes", "", f"the job is {facts.status}", facts.since)
+
+
+def _brokered(facts: JobFacts) -> Gate:
+    title = "A site was chosen for it"
+    if not facts.site:
+        return Gate("brokered", title, "no", codes.NO_SITE_CHOSEN, "the job has no site", facts.made_at)
+    chosen = facts.chosen
+    if chosen is None:
+        return Gate("brokered", title, "yes", "", f"{facts.site}; the decision is not kept", facts.made_at)
+    place = "the only site chosen" if chosen.of == 1 else f"number {chosen.place} of {chosen.of} chosen sites"
+    said = f"{facts.site} was {place}, with weight {chosen.weight:.4g} (decision {chosen.verdict})"
+    return Gate("brokered", title, "yes", "", said, chosen.at)
+
+
+def _activated(facts: JobFacts) -> Gate:
+    name, title = "activated", "Its library and input are there"
+    found = _gate(name, title, facts, reached=(J.ACTIVATED,), stage=1, says="it was activated")
+    if found is not None:
+        return found
+    if facts.builder is not None:
+        number, status = facts.builder
+        said = f"job {number}, which builds its library, is {status}"
+        return Gate(name, title, "no", codes.JOB_WAITS_FOR_LIBRARY, said, facts.since)
+    if facts.status == J.ASSIGNED:
+        return Gate(name, title, "no", codes.JOB_WAITS_FOR_INPUT, f"its input is brought to {facts.site}", facts.since)
+    return Gate(name, title, "no", codes.JOBS_NOT_ACTIVATED, f"the job is {facts.status}", facts.since)
+
+
+def _open(facts: JobFacts) -> Gate:
+    name, title = "queue", "Its queue runs jobs"
+    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2)
+    if found is not None:
+        return found
+    if not facts.waits_for_pilot or facts.pilot is None:
+        return Gate(name, title, "not asked", "", "it waits at no queue yet")
+    if facts.pilot.closed:
+        said = f"it waits at {facts.site}: {facts.pilot.closed}"
+        return Gate(name, title, "no", codes.JOBS_AT_CLOSED_QUEUE, said, facts.reached.get(J.ACTIVATED, facts.since))
+    return Gate(name, title, "yes", "", f"the status of {facts.site} is {facts.site_status}")
+
+
+def _pilots(facts: JobFacts) -> Gate:
+    name, title = "pilots", "Pilots ask for jobs at its site"
+    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="one came for it")
+    if found is not None:
+        return found
+    pilot = facts.pilot
+    if pilot is None or not pilot.is_alive:
+        said = f"{no_pilot_came(facts.site, [pilot] if pilot else [])}; {_workers(pilot)}"
+        since = facts.reached.get(J.ACTIVATED, facts.since)
+        return Gate(name, title, "no", codes.NO_PILOT_CAME, said, since, command=pilot_command(facts.site))
+    said = f"the last call came {hours(pilot.silent_s or 0.0)} ago; {_workers(pilot)} in the batch system"
+    return Gate(name, title, "yes", "", said)
+
+
+def _workers(pilot: PilotFact | None) -> str:
+    number = pilot.workers if pilot is not None else 0
+    return f"{plural(number, 'worker')} {'runs or waits' if number == 1 else 'run or wait'}"
+
+
+def _turn(facts: JobFacts) -> Gate:
+    name, title = "turn", "It is its turn"
+    if facts.stage >= 2:
+        return Gate(name, title, "yes")
+    if not facts.waits_for_pilot:
+        return Gate(name, title, "not asked", "", "it is not in the queue of its site yet")
+    if facts.unwalled:
+        said = f"{facts.site} runs jobs of administrators only, as nothing keeps payloads apart there: {facts.unwalled}"
+        return Gate(name, title, "no", codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since))
+    queue = facts.queue
+    if not queue.ahead:
+        return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets it")
+    said = ""
+    if queue.own == 1:
+        said = "1 job of its share goes first: it has more priority, or the same and is older"
+    elif queue.own:
+        own = f"{CAP}+" if queue.own > CAP else str(queue.own)
+        said = f"{own} jobs of its share go first: they have more priority, or the same and are older"
+    if queue.shares:
+        goes = "goes first" if queue.shares == 1 else "go first"
+        before = f"{plural(queue.shares, 'job')} of shares that are served before {goes}, of {queue.first} the next"
+        said = f"{said}; {before}" if said else before
+    if facts.pilot is not None and not facts.pilot.asks_now:
+        said += f"; {no_pilot_came(facts.site, [facts.pilot])}"
+    return Gate(name, title, "no", codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
+
+
+def _sent(facts: JobFacts) -> Gate:
+    name, title = "sent", "A pilot has it"
+    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="it was handed to a pilot")
+    return found or Gate(name, title, "no", codes.NO_JOB_RUNS, "no pilot has taken it yet", facts.since)
+
+
+def _running(facts: JobFacts) -> Gate:
+    name, title = "running", "Its payload runs"
+    silent = facts.silent_s
+    heard = "no sign of life yet" if silent is None else f"the last sign of life came {silent:.0f} s ago"
+    if facts.status in JOB_AT_PILOT and silent is not None and silent > facts.timeout_s:
+        said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
+        return Gate(name, title, "no", codes.JOB_LOST_HEARTBEAT, said, facts.since)
+    says = heard if facts.status == J.RUNNING else "it ran"
+    found = _gate(name, title, facts, reached=(J.RUNNING,), stage=3, says=says)
+    return found or Gate(name, title, "no", codes.JOB_STARTS, f"the job is {facts.status}, {heard}", facts.since)
+
+
+_ENDING: Final = {
+    J.HOLDING: (codes.JOB_IS_BOOKED, "its report is there and not booked yet"),
+    J.TRANSFERRING: (codes.JOB_OUTPUT_MOVES, "its outputs are moved to where they are gathered"),
+    J.MERGING: (codes.JOB_OUTPUT_MERGES, "its outputs wait to be merged"),
+}
+
+
+def _outputs(facts: JobFacts) -> Gate:
+    name, title = "outputs", "Its outputs are kept"
+    if facts.status == J.FINISHED:
+        return Gate(name, title, "yes", "", "the job has finished", facts.since)
+    if facts.status in _ENDING:
+        code, said = _ENDING[J(facts.status)]
+        return Gate(name, title, "no", code, facts.merging or said, facts.since)
+    said = f"the job is {facts.status}" if facts.status in JOB_FINAL else "the payload has not ended"
+    return Gate(name, title, "not asked", "", said)
+
+
+GATES: Final[tuple[Ask, ...]] = (_alive, _brokered, _activated, _open, _pilots, _turn, _sent, _running, _outputs)
+
+
+def walk(facts: JobFacts) -> tuple[Gate, ...]:
+    """All gates in order; behind the first "no" the others are marked as not reached."""
+    found: list[Gate] = []
+    stopped = False
+    for ask in GATES:
+        gate = ask(facts)
+        answer: Answer = "not reached" if stopped and gate.answer == "no" else gate.answer
+        found.append(replace(gate, answer=answer))
+        stopped = stopped or gate.answer == "no"
+    return tuple(found)

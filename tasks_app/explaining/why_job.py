@@ -1,0 +1,173 @@
+"""Why a job waits: its gates, the decision that sent it to its site, and its place in the queue there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connection
+from django.utils import timezone
+
+from brokerage_app.grid import installed_policy
+from brokerage_app.models import JobCount, Queue, VerdictRecord
+from tasks_app.domain.states import JobStatus
+from tasks_app.explaining.rules.gates import Gate, first_no
+from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.explaining.why_task import as_json, pilots_of
+from tasks_app.models import File, Job, JobFile, JobStatusLog
+from tasks_app.models.job import JobColumns
+from tasks_app.refining.offered import MERGES
+from tasks_app.usage.share_use import loads
+
+LOG_ROWS: Final = 200
+_AHEAD = """
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
+   AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
+"""
+_HERE = "SELECT 'activated' AS jobstatus, %(site)s::text AS site, 1 AS n"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All that is known of what a job waits for."""
+
+    job: JobColumns
+    gates: tuple[Gate, ...]
+    facts: JobFacts
+
+    @property
+    def blocked(self) -> Gate | None:
+        return first_no(self.gates)
+
+
+def builder_of(job: JobColumns) -> Job | None:
+    """The job that builds what this one waits for."""
+    if job.status != JobStatus.DEFINED:
+        return None
+    library = JobFile.objects.filter(job_id=job.id, type="lib", file_id__isnull=False).first()
+    if library is None:
+        return None
+    made_by = File.objects.filter(task_id=job.task_id, dataset_id=library.dataset_id, id=library.file_id)
+    return Job.objects.filter(pk__in=list(made_by.values_list("job_id", flat=True))).first()
+
+
+def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") -> Why:
+    """Find out what a job waits for. Ten queries at most.
+
+    error    the main error of a job that failed; `merging`: what is known of the merging of its outputs
+    """
+    reached: dict[str, datetime] = {}
+    for status, at in JobStatusLog.objects.filter(job_id=job.id).order_by("id").values_list("status", "at")[:LOG_ROWS]:
+        reached.setdefault(status, at)
+    builder = builder_of(job)
+    waits, site = job.status == JobStatus.ACTIVATED, job.site or ""
+    pilots = [found for _, found in pilots_of(_HERE, {"site": site}, now)] if waits and site else []
+    facts = JobFacts(
+        status=job.status,
+        site=site,
+        reached=reached,
+        made_at=job.creation_time,
+        since=job.state_change_time,
+        error=error,
+        builder=(builder.id, builder.status) if builder is not None else None,
+        chosen=choice_of(job, decision_on(job)),
+        pilot=pilots[0] if pilots else None,
+        queue=_queue(job) if waits and site else QueueFact(),
+        silent_s=max((now - job.heartbeat_at).total_seconds(), 0.0) if job.heartbeat_at else None,
+        timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
+        merging=merging,
+        unwalled=_unwalled(job, site) if waits and site else "",
+    )
+    return Why(job, walk(facts), facts)
+
+
+def why(job: JobColumns, now: datetime | None = None, *, error: str = "", merging: str = "") -> dict[str, Any]:
+    """The whole answer as plain values; the page shows the same."""
+    found = look(job, now or timezone.now(), error=error, merging=merging)
+    queue, pilot = found.facts.queue, found.facts.pilot
+    return {
+        "job": job.id,
+        "task": job.task_id,
+        "status": job.status,
+        "site": job.site or "",
+        "blocked_by": as_json(found.blocked) if found.blocked else None,
+        "gates": [as_json(gate) for gate in found.gates],
+        "decision": _as_json(found.facts.chosen),
+        "pilots": {"silent_s": pilot.silent_s, "calls": pilot.calls, "workers": pilot.workers} if pilot else None,
+        "ahead": {"share": job.gshare or "", "own_share": queue.own, "other_shares": queue.shares}
+        if job.status == JobStatus.ACTIVATED
+        else None,
+    }
+
+
+def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:
+    if chosen is None:
+        return None
+    return {"id": chosen.verdict, "at": chosen.at, "place": chosen.place, "of": chosen.of, "weight": chosen.weight}
+
+
+def _unwalled(job: JobColumns, site: str) -> str:
+    why = Queue.objects.filter(pk=site).values_list("data__unwalled", flat=True).first()
+    if why and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
+        return ""
+    return str(why or "")
+
+
+def decision_on(job: JobColumns) -> VerdictRecord | None:
+    """The decision on jobs of the task that held when the job was made: the latest that is not later. One statement.
+
+    None for a merge job, which goes to its files: no broker was asked among queues.
+    """
+    if not job.task_id or not job.site or job.processing_type == MERGES:
+        return None
+    made = VerdictRecord.objects.filter(task_id=job.task_id, kind="job", first_at__lte=job.creation_time)
+    return made.defer("skipped", "needs", "facts").order_by("-id").first()
+
+
+def choice_of(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | None:
+    """The job's queue among those that a decision chose; None when it is not there.
+
+    A decision that was made again later with the same queues has the weights of the last time.
+    """
+    if verdict is None:
+        return None
+    for place, (site, weight, *more) in enumerate(verdict.chosen, 1):
+        if site == job.site or site.startswith(f"{job.site}/"):
+            factors = more[0] if more and isinstance(more[0], dict) else {}
+            again = verdict.at if verdict.at > job.creation_time else None
+            at = job.creation_time if again else verdict.at
+            return ChosenFact(
+                verdict.id, at, place, len(verdict.chosen), float(weight), tuple(sorted(factors.items())), again
+            )
+    return None
+
+
+def _queue(job: JobColumns) -> QueueFact:
+    """What is sent before a job at its site: by shares, in each by priority and age. Of the same label or not."""
+    tree = installed_policy.share_tree()
+    values: dict[str, Any] = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id}
+    before: list[str] = []
+    of_share = ""
+    if tree:
+        use = loads()
+        order = tree.serving_order(
+            {n: load.executing for n, load in use.items()}, {n: load.queued for n, load in use.items()}
+        )
+        known = job.gshare in order
+        before = list(order[: order.index(job.gshare)] if known else order)
+        of_share = "AND gshare = %(share)s" if known else "AND (gshare IS NULL OR gshare <> ALL(%(before)s))"
+        values |= {"share": job.gshare, "before": before}
+    with connection.cursor() as cursor:
+        cursor.execute(_AHEAD.format(of_share=of_share, limit=CAP + 1), values)
+        own = cursor.fetchone()[0]
+    if not before:
+        return QueueFact(own=own)
+    counts = JobCount.objects.filter(site=job.site, status=JobStatus.ACTIVATED, share__in=before)
+    queued: dict[str, int] = {}
+    for share, jobs in counts.values_list("share", "jobs"):
+        queued[share] = queued.get(share, 0) + jobs
+    return QueueFact(sum(queued.values()), next((name for name in before if queued.get(name)), ""), own)

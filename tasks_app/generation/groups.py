@@ -1,0 +1,179 @@
+"""How tasks and jobs are grouped for the throttle, and what it has decided for one pass of the job generator.
+
+Only work queues with a share, and global shares that are throttled, take part.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from django.db.models import Subquery
+from django.db.models.functions import JSONObject
+
+from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
+from brokerage_app.policy.throttle import Allowance
+from jedisite import refusals
+from jedisite.database.sql import numbers as as_array
+from jedisite.database.sql import texts
+from tasks_app.models import Task
+
+# ruff: noqa: S608 - every piece is a constant of this module
+RESOURCE: Final = "Resource"
+"""The function of work queues that keep their own counts of jobs."""
+OUTDATED: Final = timedelta(minutes=5)
+"""Decisions are written anew each minute while tasks wait: an older one is of the past."""
+
+
+class Group(NamedTuple):
+    """What one decision is for. `queue` is `share:NAME` or `queue:ID`."""
+
+    vo: str
+    label: str
+    queue: str
+    resource_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The work queues and shares by which tasks and jobs are grouped.
+
+    resource   ids of work queues that keep their own counts, whatever the share of their jobs
+    shares     names of all shares that tasks may have
+    names      the names of those that are throttled, by key; a task of another one is not
+    """
+
+    resource: tuple[int, ...] = ()
+    shares: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def key_of(row: str) -> str:
+    """SQL for the key of a row of tasks or jobs; null for rows that belong to nothing that is known."""
+    return f"""CASE WHEN {row}.workqueue_id = ANY(%(resource)s::int[]) THEN 'queue:' || {row}.workqueue_id
+                    WHEN {row}.gshare = ANY(%(shares)s::text[]) THEN 'share:' || {row}.gshare
+                    ELSE 'queue:' || {row}.workqueue_id END"""
+
+
+def known_queues() -> Queues:
+    """The work queues and shares of this installation."""
+    return _grouped_by(WorkQueue.objects.all(), GlobalShare.objects.filter(children=None))
+
+
+def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Queues:
+    rows, shares = list(queues), list(leaves)
+    names = {f"queue:{row.id}": row.name for row in rows if row.share is not None}
+    names |= {f"share:{share.name}": share.name for share in shares if share.throttled != "N"}
+    resource = sorted(row.id for row in rows if row.function == RESOURCE)
+    return Queues(tuple(resource), tuple(sorted(share.name for share in shares)), names)
+
+
+def group_of(task: Task, queues: Queues) -> Group | None:
+    """The group of a task; None for tasks that are never throttled."""
+    key = f"queue:{task.work_queue_id}"
+    if task.work_queue_id not in queues.resource and task.gshare in queues.shares:
+        key = f"share:{task.gshare}"
+    if key not in queues.names:
+        return None
+    return Group(task.vo or "", task.prod_source_label or "", key, task.resource_type or "")
+
+
+def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
+    """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately.
+
+    One query; its `work_queue` should be at hand.
+    """
+    if not task.gshare and not task.work_queue_id:
+        return None
+    leaf = GlobalShare.objects.filter(children=None, name=task.gshare).values(
+        found=JSONObject(name="name", throttled="throttled")
+    )
+    records = ThrottleRecord.objects.filter(
+        vo=task.vo or "",
+        label=task.prod_source_label or "",
+        resource_type=task.resource_type or "",
+        queue__in=[f"queue:{task.work_queue_id}", f"share:{task.gshare}"],
+        at__gt=now - OUTDATED,
+    ).annotate(leaf=Subquery(leaf))
+    found = list(records)
+    shares = [GlobalShare(**record.leaf) for record in found[:1] if record.leaf]
+    group = group_of(task, _grouped_by([task.work_queue] if task.work_queue else [], shares))
+    return next((record for record in found if group is not None and record.queue == group.queue), None)
+
+
+@dataclass(slots=True)
+class Throttle:
+    """The decisions of one pass, and how many jobs each group may still make in it."""
+
+    queues: Queues = field(default_factory=Queues)
+    allowances: dict[Group, Allowance] = field(default_factory=dict)
+    off: tuple[str, ...] = ()
+    """VOs for which no jobs are made."""
+    _made: dict[Group, int] = field(default_factory=lambda: defaultdict(int))
+
+    def condition(self) -> tuple[str, dict[str, Any]]:
+        """SQL on the row `t` that holds for tasks that may get jobs, and its values."""
+        parts, values = [], {}
+        if self.off:
+            parts.append("coalesce(t.vo, '') <> ALL(%(off)s::text[])")
+            values["off"] = texts(self.off)
+        refused = self.refused()
+        if refused:
+            parts.append(f"NOT EXISTS (SELECT 1 FROM {GROUPS} WHERE {CONCERNS})")
+            values |= self.values() | columns(refused)
+        return " AND ".join(parts) or "TRUE", values
+
+    def room(self, task: Task) -> int | None:
+        """Jobs that a task may get in this pass; None is any number."""
+        group = self._group(task)
+        allowance = self.allowances.get(group) if group else None
+        if group is None or allowance is None or allowance.max_jobs is None:
+            return None
+        return max(allowance.max_jobs - self._made[group], 0)
+
+    def made(self, task: Task, jobs: int) -> None:
+        group = self._group(task)
+        if group is not None:
+            self._made[group] += jobs
+
+    def waits(self, task: Task) -> bool:
+        """Whether more jobs of the task's group are to be made in a later pass only, so that pilots have time for these."""
+        group = self._group(task)
+        allowance = self.allowances.get(group) if group else None
+        return allowance is not None and allowance.max_jobs is not None and not allowance.lack_of_jobs
+
+    def _group(self, task: Task) -> Group | None:
+        return group_of(task, self.queues)
+
+    def refused(self) -> list[tuple[Group, Allowance]]:
+        """Groups of which some or all tasks get no jobs."""
+        return [(group, a) for group, a in self.allowances.items() if a.code]
+
+    def values(self) -> dict[str, Any]:
+        """The parameters of `key_of`."""
+        return {"resource": as_array(self.queues.resource), "shares": texts(self.queues.shares)}
+
+
+GROUPS: Final = """unnest(%(vos)s::text[], %(labels)s::text[], %(queues)s::text[], %(types)s::text[], %(least)s::int[],
+                    %(titles)s::text[], %(notes)s::text[]) g (vo, label, queue, resource_type, least, title, note)"""
+CONCERNS: Final = f"""g.vo = coalesce(t.vo, '') AND g.label = coalesce(t.prodsourcelabel, '') AND g.queue = {key_of("t")}
+           AND g.resource_type = coalesce(t.resource_type, '')
+           AND (g.least IS NULL OR coalesce(t.currentpriority, 0) < g.least)"""
+"""SQL: the groups that get no jobs, from `columns`, and whether one of them is that of the task `t`."""
+
+
+def columns(refused: Sequence[tuple[Group, Allowance]]) -> dict[str, Any]:
+    """The parameters of GROUPS."""
+    titles = [refusals.get(allowance.code).title for _, allowance in refused]
+    return {
+        "vos": texts(group.vo for group, _ in refused),
+        "labels": texts(group.label for group, _ in refused),
+        "queues": texts(group.queue for group, _ in refused),
+        "types": texts(group.resource_type for group, _ in refused),
+        "least": as_array(allowance.min_priority for _, allowance in refused),
+        "titles": texts(titles),
+        "notes": texts(f"{title}: {a.detail}" for title, (_, a) in zip(titles, refused, strict=True)),
+    }

@@ -1,0 +1,238 @@
+"""What is read once for one task's turn: its rule and numbers, what its jobs want of a site, and where outputs go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from brokerage_app.cases.gathering import endpoint_of
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import SiteView
+from tasks_app.domain.scopes import scope_of, scope_of_user
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.generation.builder import OutputStream, TaskFacts
+from tasks_app.generation.buildjobs import LOCAL, failing_sites
+from tasks_app.generation.picker import DatasetRow
+from tasks_app.generation.taken_back import taken_back
+from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
+from tasks_app.inputs.preprocessed import params_of
+from tasks_app.models import Dataset, OutputTemplate, Task
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
+from tasks_app.params import buildstep, special_handling
+from tasks_app.params.kinds import names_of
+from tasks_app.params.naming import NameTemplate
+from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.scouts.rules import scouts
+from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, reads_directly
+from tasks_app.splitting.pairing import keeps_numbers
+from tasks_app.submission.resource_typing import resource_table
+
+UNREAD = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
+"""An input in one of these states is about to get files: a job that is made without it would lack them."""
+
+
+class TaskWork:
+    """Everything about one task that is read once for its turn.
+
+    `scouting`: the jobs are scouts, which are cut smaller and change sites sooner.
+    """
+
+    def __init__(self, task: Task, fence: int, now: datetime) -> None:
+        self.task, self.fence = task, fence
+        self.rule = SplitRule.parse(task.split_rule)
+        self.raw: dict[str, Any] = params_of(task.id)
+        text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
+        self.build = buildstep.build_step(self.raw)
+        self.numbers = numbers_of(task)
+        failing = failing_sites(task, self.build) if self.build is not None else {}
+        self.needs = replace(needs_of(task, self.raw), avoided_sites=taken_back(task.id), failing_builds=failing)
+        self.facts = _facts_of(task, self.rule, self.raw)
+        self.keeps_numbers = keeps_numbers(self.rule)
+        self.skip_short = bool(self.raw.get("skipShortOutput"))
+        templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
+        self.outputs = written_first(templates.order_by("dataset__list_position", "id"), self.rule)
+        found = list(
+            Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed")).order_by("list_position", "id")
+        )
+        streams = {row.stream_name or "" for row in found} | {row.stream_name or "" for row in self.outputs}
+        self.template: JobParamsTemplate = compile_template(
+            text, streams=streams, keep_order="OI" in self.rule or "DY" in self.rule
+        )
+        datasets = [dataset for dataset in found if dataset.status != DatasetStatus.REMOVED]
+        self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
+        self.has_seeds = len(self.inputs) < len(datasets)
+        masters = [d for d in self.inputs if d.master_id is None]
+        self.scouting = _is_scouting(task, self.rule, masters)
+        self.needs = of_work(self.needs, task, self.rule, masters, now, scouting=self.scouting)
+        places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in self.outputs)
+        self.needs = replace(self.needs, outputs=tuple(dict.fromkeys(places)))
+        self.facts = replace(self.facts, special_handling=special_handling.of_task(self.rule, scouting=self.scouting))
+        if self.scouting:
+            self.facts = replace(self.facts, priority=scouts.scout_priority(self.facts.priority))
+
+    def read_inputs(self) -> None:
+        """Find out where the input is, for brokers that ask."""
+        masters = [d for d in self.inputs if d.master_id is None]
+        self.needs = replace(self.needs, inputs=inputs_at_hand(self.task, masters))
+
+    @property
+    def scope(self) -> str:
+        """The scope of the task's own files."""
+        user = self.task.user
+        return scope_of(self.outputs[0].dataset.name, user) if self.outputs else scope_of_user(user)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether files are used by luminosity block and name, and not in the order in which they were found."""
+        return self.rule.flag("RL") or self.rule.flag("OL")
+
+    def unread(self) -> Dataset | None:
+        """The first input whose files are not all known yet."""
+        return next((dataset for dataset in self.inputs if dataset.status in UNREAD), None)
+
+    def secondaries(self) -> list[Dataset]:
+        """The secondary datasets, as they are now: they serve the jobs of all masters (`refining/layout.py`)."""
+        ids = [d.id for d in self.inputs if d.master_id is not None and d.status == DatasetStatus.READY]
+        return list(Dataset.objects.filter(pk__in=ids).order_by("list_position", "id")) if ids else []
+
+    def row(self, dataset: Dataset) -> DatasetRow:
+        return row_of(dataset, in_order=self.in_order and dataset.master_id is None)
+
+    def needs_with(self, memory_mb: int) -> TaskNeeds:
+        """What a job wants whose files ask for that memory, in the unit of the task's."""
+        if memory_mb <= self.needs.memory_mb:
+            return self.needs
+        return replace(self.needs, memory_mb=memory_mb, memory_raised=True)
+
+    def streams(self) -> list[OutputStream]:
+        return [
+            OutputStream(
+                row.id,
+                row.dataset_id,
+                row.dataset.name,
+                row.dataset.type,
+                row.stream_name or "",
+                scope_of(row.dataset.name, self.task.user),
+                endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL,
+                NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
+            )
+            for row in self.outputs
+        ]
+
+    def reads_directly(self, site: SiteView) -> bool:
+        return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
+
+    def limits(self, site: SiteView, work_dir_mb: int | None = None) -> SplitLimits:
+        """The limits of one job at a site. `work_dir_mb`: scratch space of one job, where it is not that of the slot."""
+        scratch_mb = site.work_dir_mb if work_dir_mb is None else work_dir_mb
+        return limits_for(
+            self.rule,
+            self.numbers,
+            SiteNumbers(
+                cores=self.needs.cores_at(site),
+                core_power=site.core_power,
+                max_work_dir_bytes=scratch_mb * MB if scratch_mb else None,
+                max_time_s=site.max_walltime_s or None,
+                min_time_s=site.min_walltime_s or None,
+                direct_io=self.reads_directly(site),
+            ),
+            scouting=self.scouting,
+        )
+
+    def typical_files(self, master: DatasetRow, limits: SplitLimits) -> int:
+        """About how many files a job has, by which is decided how many are read."""
+        if limits.files_per_job:
+            return limits.files_per_job
+        if limits.events_per_job and master.events and master.files:
+            # A range that is cut short by the end of its file brings a second one along.
+            return max(1, math.ceil(limits.events_per_job * master.files / master.events)) + 1
+        return min(limits.max_files, 50)
+
+
+def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[OutputTemplate]:
+    """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
+    merging = rule.flag("MO")
+    return [t for t in templates if (t.dataset.type in UNMERGED_TYPES) is merging and t.stream_name != "LOG_MERGE"]
+
+
+def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:
+    """Whether jobs made now are scouts. A task that scouts goes on so until its scouts are judged."""
+    unreleased = sum(max(master.files - master.files_to_be_used, 0) for master in masters)
+    mutable = any(master.state == "mutable" for master in masters)
+    if task.status == TaskStatus.SCOUTING:
+        return scouts.will_scout(rule)
+    return scouts.chunk_is_scout(rule, unreleased=unreleased, mutable=mutable)
+
+
+def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
+    return DatasetRow(
+        dataset.id,
+        dataset.name,
+        dataset.type,
+        dataset.stream_name or "",
+        dataset.attributes or "",
+        dataset.pick_cursor,
+        dataset.files,
+        dataset.files_to_be_used - dataset.files_used,
+        dataset.events or 0,
+        in_order,
+    )
+
+
+def numbers_of(task: Task) -> TaskNumbers:
+    """The numbers of a task by which its jobs are cut. A walltime that has a unit is one for each MB of input."""
+    return TaskNumbers(
+        core_count=task.core_count or 1,
+        cpu_time=task.cpu_time,
+        cpu_time_unit=task.cpu_time_unit,
+        cpu_efficiency_percent=task.cpu_efficiency,
+        base_walltime_s=task.base_walltime,
+        walltime_s_per_mb=_walltime_per_mb(task),
+        out_disk_count=task.out_disk_count,
+        out_disk_unit=task.out_disk_unit,
+        work_disk_count=task.work_disk_count,
+        work_disk_unit=task.work_disk_unit,
+    )
+
+
+def _walltime_per_mb(task: Task) -> int:
+    # Negative values only switch the looping check off.
+    return abs(task.walltime or 0) if task.walltime_unit else 0
+
+
+def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
+    return TaskFacts(
+        id=task.id,
+        name=task.name or "",
+        user=task.user,
+        vo=task.vo,
+        label=task.prod_source_label,
+        task_type=task.task_type,
+        working_group=task.working_group,
+        processing_type=task.processing_type,
+        transformation=task.trans_path,
+        priority=task.current_priority or 0,
+        req_id=task.req_id,
+        work_queue_id=task.work_queue_id,
+        gshare=task.gshare,
+        resource_type=task.resource_type,
+        release=task.trans_uses,
+        home_package=task.trans_home,
+        cmt_config=task.architecture or None,
+        container=task.container_name,
+        source_url=str(raw.get("sourceURL") or ""),
+        seed_offset=rule.get_int("RS") or 0,
+        transfer_type=str(raw.get("transferType") or "direct"),
+        cpu_limit_s_per_mb=_walltime_per_mb(task),
+        base_walltime_s=task.base_walltime or 0,
+        name_fields=rule.name_fields,
+        names_of_files=rule.flag("UF"),
+        resource_types=resource_table(),
+        push=rule.flag("PC"),
+        nucleus=task.nucleus,
+        addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
+    )

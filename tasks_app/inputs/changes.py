@@ -1,0 +1,210 @@
+"""Hot path: what happens to the stored files of inputs that grow or change, in sets.
+
+States of an input file before a job has it: `pending` while the bunch that it belongs to is incomplete, `ready` when
+jobs may take it, `lost` when data management no longer has it. `nfiles` counts all but the lost ones, which
+`nfilesmissing` counts; `nfilestobeused` counts those that jobs may take or have taken, so neither pending nor lost ones.
+
+The picker walks ready files with a cursor that never goes back. A file that becomes ready in front of the cursor is
+therefore written to `file_retries`, here and wherever else a file is made ready again.
+
+Every function runs in a transaction of its own, which holds the task's row: jobs are not made meanwhile. Order of
+locks: task, contents, datasets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import psycopg
+from django.db import transaction
+
+from jedisite.database.sql import hash_joins, hot_cursor, texts
+from tasks_app.inputs.file_rows import FeedTarget, hold
+
+# ruff: noqa: S608 - every piece is a constant of this module
+_WAITS = "status IN ('ready', 'pending', 'staging')"
+_HAS_ATTEMPT = "(maxattempt IS NULL OR attemptnr < maxattempt) AND (maxfailure IS NULL OR failedattempt < maxfailure)"
+_MINE = "jeditaskid = %(task)s AND datasetid = %(dataset)s"
+_FIRST_PENDING = f"""SELECT fileid FROM jedi_dataset_contents WHERE {_MINE} AND status = 'pending'
+                      ORDER BY fileid LIMIT %(count)s"""
+
+
+def _values(target: FeedTarget, **more: Any) -> dict[str, Any]:
+    return {"task": target.task_id, "dataset": target.dataset_id, **more}
+
+
+def pending_files(target: FeedTarget) -> int:
+    """How many files of the dataset are pending."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            f"SELECT count(*) FROM jedi_dataset_contents WHERE {_MINE} AND status = 'pending'", _values(target)
+        )
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def pending_events(target: FeedTarget) -> list[int]:
+    """Events of the pending ranges, in the order in which jobs take them."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            f"""SELECT coalesce(endevent - startevent + 1, nevents, 0) FROM jedi_dataset_contents
+                 WHERE {_MINE} AND status = 'pending' ORDER BY fileid""",
+            _values(target),
+        )
+        return [int(number) for (number,) in cursor.fetchall()]
+
+
+@transaction.atomic
+def release(target: FeedTarget, count: int | None = None) -> int:
+    """Make the first `count` pending files ready, all of them with None. Returns how many.
+
+    They are taken in the order of their ids, so that none is left behind one that is released.
+    """
+    if count == 0:
+        return 0
+    first = "" if count is None else f"AND fileid = ANY(ARRAY({_FIRST_PENDING}))"
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        cursor.execute(
+            f"""
+            WITH released AS (
+                UPDATE jedi_dataset_contents SET status = 'ready' WHERE {_MINE} AND status = 'pending' {first}
+                RETURNING fileid)
+            {_COUNT_AS_READY}""",
+            _values(target, count=count),
+        )
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+# Files in `released` are to be used from now on; what stands in front of the cursor goes to the retries.
+_COUNT_AS_READY = """,
+            again AS (
+                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+                SELECT r.fileid, %(task)s, %(dataset)s FROM released r
+                  JOIN jedi_datasets d ON d.datasetid = %(dataset)s AND r.fileid <= d.pick_cursor
+                    ON CONFLICT DO NOTHING),
+            counted AS (
+                UPDATE jedi_datasets SET nfilestobeused = nfilestobeused + n.files, modificationtime = clock_timestamp()
+                  FROM (SELECT count(*) AS files FROM released) n
+                 WHERE datasetid = %(dataset)s AND n.files > 0)
+            SELECT count(*) FROM released"""
+
+
+def vanished(target: FeedTarget, listed: Iterable[str]) -> list[str]:
+    """Names of stored files that wait for a job and that data management no longer lists."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            f"SELECT DISTINCT lfn FROM jedi_dataset_contents WHERE {_MINE} AND {_WAITS} AND {_HAS_ATTEMPT}",
+            _values(target),
+        )
+        waiting = {lfn for (lfn,) in cursor.fetchall()}
+    return sorted(waiting.difference(listed))
+
+
+@transaction.atomic
+def lose(target: FeedTarget, lfns: Collection[str]) -> int:
+    """Files of these names that wait for a job are lost. Returns how many records. Those that a job has stay its own."""
+    if not lfns:
+        return 0
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        return lose_where(
+            cursor, target.task_id, target.dataset_id, "lfn = ANY(%(lfns)s::text[])", {"lfns": texts(lfns)}
+        )
+
+
+def lose_where(
+    cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, condition: str, values: dict[str, Any]
+) -> int:
+    """The same for the files that meet a condition, in a transaction that holds the task. `condition` is SQL of ours."""
+    cursor.execute(
+        f"""
+        WITH before AS (
+            SELECT fileid, status FROM jedi_dataset_contents
+             WHERE {_MINE} AND {_WAITS} AND {_HAS_ATTEMPT} AND {condition} ORDER BY fileid FOR UPDATE),
+        lost AS (
+            UPDATE jedi_dataset_contents SET status = 'lost'
+             WHERE {_MINE} AND fileid = ANY(ARRAY(SELECT fileid FROM before))
+            RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
+        forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FROM before))),
+        counts AS (SELECT count(*) AS files, coalesce(sum(events), 0) AS events FROM lost),
+        counted AS (
+            UPDATE jedi_datasets SET nfiles = nfiles - n.files, nfilesmissing = coalesce(nfilesmissing, 0) + n.files,
+                   nfilestobeused = greatest(nfilesused, nfilestobeused - (SELECT count(*) FROM before WHERE status = 'ready')),
+                   nevents = greatest(0, coalesce(nevents, 0) - n.events), modificationtime = clock_timestamp()
+              FROM counts n WHERE datasetid = %(dataset)s AND n.files > 0)
+        SELECT files FROM counts""",
+        {"task": task_id, "dataset": dataset_id, **values},
+    )
+    row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+@transaction.atomic
+def find_again(target: FeedTarget, lfns: Collection[str], *, status: str) -> int:
+    """Lost or missing files of these names are there again: they become ready or pending. Returns how many."""
+    if not lfns:
+        return 0
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        cursor.execute(
+            f"""
+            WITH found AS (
+                UPDATE jedi_dataset_contents SET status = %(status)s
+                 WHERE {_MINE} AND status IN ('lost', 'missing') AND lfn = ANY(%(lfns)s::text[])
+                RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
+            released AS (SELECT fileid FROM found WHERE %(status)s = 'ready'),
+            back AS (
+                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+                SELECT r.fileid, %(task)s, %(dataset)s FROM released r
+                  JOIN jedi_datasets d ON d.datasetid = %(dataset)s AND r.fileid <= d.pick_cursor
+                    ON CONFLICT DO NOTHING)
+            UPDATE jedi_datasets d SET nfiles = nfiles + n.files, nfilesmissing = greatest(0, nfilesmissing - n.files),
+                   nfilestobeused = nfilestobeused + n.ready, nevents = coalesce(nevents, 0) + n.events,
+                   modificationtime = clock_timestamp()
+              FROM (SELECT count(*) AS files, coalesce(sum(events), 0) AS events,
+                           (SELECT count(*) FROM released) AS ready FROM found) n
+             WHERE d.datasetid = %(dataset)s AND n.files > 0 RETURNING n.files""",
+            _values(target, lfns=texts(lfns), status=status),
+        )
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+@transaction.atomic
+def keep_consistent(task_id: int, fence: int, dataset_ids: Sequence[int]) -> int:
+    """Of datasets with consistent indices, files whose index is not in all of them are lost. Returns how many.
+
+    The index of a file is the second and third field of its name.
+    """
+    if len(dataset_ids) < 2:
+        return 0
+    index = "split_part(lfn, '.', 2) || '.' || split_part(lfn, '.', 3)"
+    listed = "status NOT IN ('lost', 'missing')"
+    with hot_cursor() as cursor:
+        hold(cursor, task_id, fence)
+        cursor.execute(
+            f"""CREATE TEMP TABLE consistent_indices ON COMMIT DROP AS
+                SELECT {index} AS index FROM jedi_dataset_contents
+                 WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND {listed}
+                 GROUP BY 1 HAVING count(DISTINCT datasetid) = %(number)s""",
+            {"task": task_id, "datasets": list(dataset_ids), "number": len(dataset_ids)},
+        )
+        condition = f"{index} NOT IN (SELECT index FROM consistent_indices)"
+        return sum(lose_where(cursor, task_id, dataset_id, condition, {}) for dataset_id in sorted(dataset_ids))
+
+
+@transaction.atomic
+def name_constituent(target: FeedTarget, lfns: Collection[str], constituent_id: int) -> None:
+    """Files of these names came with this dataset of the container."""
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        with hash_joins(cursor):
+            cursor.execute(
+                f"""UPDATE jedi_dataset_contents c SET constituent_id = %(constituent)s
+                      FROM unnest(%(lfns)s::text[]) n (lfn)
+                     WHERE c.{_MINE.replace("AND ", "AND c.")} AND c.lfn = n.lfn AND c.constituent_id IS NULL""",
+                _values(target, lfns=texts(lfns), constituent=constituent_id),
+            )

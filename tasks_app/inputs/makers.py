@@ -1,0 +1,102 @@
+"""What became of the tasks that were to make an input: why it is empty, or not there, and whether it will be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.lifecycle import task_moves
+from tasks_app.models import Dataset, PlannedOutput, Task
+from tasks_app.models.dataset import MADE_TYPES
+from tasks_app.params.made import CONTAINER_MARK
+
+_HAS_ENDED = {TaskStatus.FAILED: "has failed", TaskStatus.ABORTED: "was aborted"}
+
+
+def how_they_ended(names: Collection[str]) -> dict[str, str]:
+    """For each dataset or container that tasks make or made, all of which have ended, how the last one did.
+
+    The end of a sentence: `task 7, which makes it, has failed`. The slash of a container may be left out. Two statements, and
+    two more when some have ended: one that is told to run again has not.
+    """
+    found, coming = _makers_of(names)
+    over = {
+        name: tasks for name, tasks in found.items() if name not in coming and TASK_FINAL.issuperset(tasks.values())
+    }
+    again = _told_to_run_again(over.values())
+    return {name: _said(tasks) for name, tasks in over.items() if not again & tasks.keys()}
+
+
+def still_at_it(names: Collection[str], reader: int | None = None) -> dict[str, int]:
+    """For each dataset or container that another task than its reader is to fill: that task. It has not ended, or is told
+    to run again. Two statements, and two more when some have ended."""
+    found, coming = _makers_of(names)
+    again = _told_to_run_again(found.values())
+    at_work = {
+        name: {task for task, status in tasks.items() if status not in TASK_FINAL or task in again} - {reader}
+        for name, tasks in found.items()
+    }
+    for name, tasks in coming.items():
+        at_work[name] = at_work.get(name, set()) | tasks - {reader}
+    return {name: max(tasks) for name, tasks in at_work.items() if tasks}
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """How a task ended that made something, as the end of a sentence, and when."""
+
+    how: str
+    ended: datetime | None
+
+
+def not_done(names: Collection[str]) -> NotDone | None:
+    """Of these datasets and containers, the last task that made one, ended, and was not done: the rest of what it was to make
+    is missing. Where several made the same, the last one counts. Two statements, and one more when there is such a task."""
+    found, _ = _makers_of(names)
+    last = {name: max(tasks) for name, tasks in found.items()}
+    short = {last[name]: name for name, tasks in found.items() if tasks[last[name]] in TASK_FINAL - {TaskStatus.DONE}}
+    if not short:
+        return None
+    task = Task.objects.only("status", "end_time").get(pk=max(short))
+    which = TaskStatus(task.status)
+    return NotDone(
+        f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}", task.end_time
+    )
+
+
+def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[str, set[int]]]:
+    """For each of these names the tasks that make or made it, with their states, and those that will when they are refined."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        given[name.rstrip(CONTAINER_MARK)].append(name)
+    both = [*given, *(name + CONTAINER_MARK for name in given)]
+    # Read before what is made: refining turns one into the other.
+    planned = PlannedOutput.objects.filter(dataset__in=list(given), task__in=Task.objects.open())
+    coming: dict[str, set[int]] = defaultdict(set)
+    for bare, task_id in planned.values_list("dataset", "task_id"):
+        for name in given[bare]:
+            coming[name].add(task_id)
+    made = Dataset.objects.filter(Q(name__in=both) | Q(container_name__in=both), type__in=MADE_TYPES)
+    found: dict[str, dict[int, str]] = defaultdict(dict)
+    for dataset, container, task_id, status in made.values_list("name", "container_name", "task_id", "task__status"):
+        for bare in {(text or "").rstrip(CONTAINER_MARK) for text in (dataset, container)} & given.keys():
+            for name in given[bare]:
+                found[name][task_id] = status
+    return found, coming
+
+
+def _told_to_run_again(found: Iterable[Mapping[int, str]]) -> set[int]:
+    """Those of these tasks that have ended, and go on when they have obeyed the commands that wait."""
+    ended = {task for tasks in found for task, status in tasks.items() if status in TASK_FINAL}
+    foreseen = task_moves.foreseen_states(ended) if ended else {}
+    return {task for task, status in foreseen.items() if status not in TASK_FINAL}
+
+
+def _said(makers: Mapping[int, str]) -> str:
+    last = max(makers)
+    return f"task {last}, which makes it, {_HAS_ENDED.get(TaskStatus(makers[last]), f'is {makers[last]}')}"

@@ -1,0 +1,361 @@
+"""The run of a simulation: tasks come, the real throttler, broker and splitter place their jobs, pilots take them.
+
+Time is a number that events move on. What decides is the code that decides for real: `throttle`, `broker`, `plan`,
+the order in which shares are served, and priorities inside a share. Only sites, pilots, payloads and people are made up.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+from typing import Final
+
+from brokerage_app.brokers import production_job
+from brokerage_app.cases.production_case import ProductionSettings
+from brokerage_app.policy.shares import ShareTree
+from brokerage_app.policy.throttle import JobCounts, Levels, Situation, throttle
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.snapshot import Counts, Grid, SiteView
+from tasks_app.labs.simulating.world import DAY, ENDLESS, HOUR, Campaign, SimShare, SimSite, World
+from tasks_app.splitting.chunk import Chunk, InputFile
+from tasks_app.splitting.limits import SplitLimits
+from tasks_app.splitting.plan import Candidate, plan
+
+PASS_S: Final = 120.0
+SAMPLE_S: Final = 600.0
+ORDER_S: Final = 10.0
+POLL_S: Final = 60.0
+PATIENCE_S: Final = HOUR
+"""A job that is made waits for a pass of the generator, and then for the end of another job at its site; only after this
+time does it count as work that a share could have had done."""
+MOST_ROUNDS: Final = 8
+FAILING: Final = 0.03
+PRIORITIES: Final = (300, 500, 700)
+RESOURCE_TYPE: Final = "SCORE"
+_LIMITS: Final = SplitLimits(files_per_job=1)
+
+
+@dataclass(slots=True)
+class SimTask:
+    id: int
+    share: str
+    label: str
+    priority: int
+    jobs_left: int
+    arrived: float
+
+
+@dataclass(slots=True)
+class _Site:
+    """A site while it runs: free slots, and waiting jobs by share as heaps of (-priority, number)."""
+
+    given: SimSite
+    view: SiteView
+    free: int
+    waiting: dict[str, list[tuple[int, int]]]
+    running: dict[str, int]
+    urgency: dict[str, dict[int, int]] = field(default_factory=dict)
+    """How many jobs of each priority wait, by share."""
+
+    def waits(self, share: str, priority: int, jobs: int) -> None:
+        by_priority = self.urgency.setdefault(share, {})
+        by_priority[priority] = by_priority.get(priority, 0) + jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look: HS that executes by share, HS that each share could use, busy slots, slots, jobs that wait."""
+
+    at: float
+    executing: dict[str, float]
+    wanted: dict[str, float]
+    busy: int
+    slots: int
+    waiting: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run leaves. Waits are from a job's making to its start, by share and priority, in seconds."""
+
+    samples: list[Sample] = field(default_factory=list)
+    dispatched: int = 0
+    by_chance: int = 0
+    inversions: int = 0
+    made: int = 0
+    failed: int = 0
+    verdicts: int = 0
+    task_waits: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    idle_while_waiting_s: float = 0.0
+    slot_seconds_while_waiting: float = 0.0
+
+
+class Simulation:
+    """One run. `settings` are those of the broker, `sloppy_percent` is SLOPPY_DISPATCH_RATIO."""
+
+    def __init__(
+        self, world: World, rng: Random, *, settings: ProductionSettings | None = None, sloppy_percent: float = 10.0
+    ) -> None:
+        self.world, self.rng, self.sloppy = world, rng, sloppy_percent / 100
+        self.settings = settings or ProductionSettings()
+        self.tree = ShareTree(world.shares)
+        self.leaves: dict[str, SimShare] = {leaf.name: leaf for leaf in world.leaves}
+        self.now = 0.0
+        self.sites = {s.name: self._site(s) for s in world.sites}
+        self.slots = sum(s.slots for s in world.sites)
+        self.power = sum(s.slots * s.core_power for s in world.sites) / self.slots
+        self.executing = dict.fromkeys(self.leaves, 0.0)
+        self.running = dict.fromkeys(self.leaves, 0)
+        self.queued = dict.fromkeys(self.leaves, 0)
+        self.busy = 0
+        self.tasks: dict[str, list[SimTask]] = {name: [] for name in self.leaves}
+        self.outcome = Outcome()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count(1)
+        self._jobs: dict[int, tuple[SimTask, float]] = {}
+        self._arriving = dict.fromkeys(self.leaves, 0.0)
+        self._next_size = dict.fromkeys(self.leaves, world.arriving_jobs[0])
+        self._last_grid: Grid | None = None
+        self._order: tuple[str, ...] = ()
+        self._order_until = -1.0
+
+    def _site(self, given: SimSite) -> _Site:
+        view = SiteView(given.name, site=given.name, cores=1, core_power=given.core_power, capability="score")
+        names = list(self.leaves)
+        return _Site(given, view, given.slots, {n: [] for n in names}, dict.fromkeys(names, 0))
+
+    # --- the run ---
+
+    def run(self, tell: Callable[[float], None] = lambda day: None) -> Outcome:
+        """Run to the end. `tell` is called with the day, once an hour of simulated time."""
+        end = self.world.days * DAY
+        self._at(0.0, self._generator_pass)
+        self._at(POLL_S / 2, self._poll)
+        self._at(0.0, self._sample)
+        told = 0.0
+        while self._events and self._events[0][0] < end:
+            self.now, _, act = heapq.heappop(self._events)
+            act()
+            if self.now - told >= HOUR:
+                told = self.now
+                tell(self.now / DAY)
+        return self.outcome
+
+    def _at(self, when: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (when, next(self._numbers), act))
+
+    # --- people ---
+
+    def _submit(self) -> None:
+        """People submit tasks: shares with endless demand always have some waiting, others get what comes in the meantime."""
+        for name, leaf in self.leaves.items():
+            demand, tasks = leaf.demand(self.now), self.tasks[name]
+            if demand == ENDLESS:
+                waiting = self.queued[name] + sum(task.jobs_left for task in tasks)
+                while waiting < self.slots:
+                    waiting += self._new_task(name, leaf)
+            elif demand:
+                self._arriving[name] += demand * PASS_S / leaf.mean_job_s
+                while self._arriving[name] >= self._next_size[name]:
+                    self._arriving[name] -= self._new_task(name, leaf, self._next_size[name])
+                    self._next_size[name] = self.rng.randint(*self.world.arriving_jobs)
+            elif isinstance(leaf.demand, Campaign):
+                # It is over: what has not been made into jobs is not wanted any more.
+                tasks.clear()
+            tasks.sort(key=lambda task: (-task.priority, task.id))
+
+    def _new_task(self, share: str, leaf: SimShare, jobs: int = 0) -> int:
+        jobs = jobs or self.rng.randint(*self.world.tasks_of_jobs)
+        priority = self.rng.choice(PRIORITIES)
+        self.tasks[share].append(SimTask(next(self._numbers), share, leaf.label, priority, jobs, self.now))
+        return jobs
+
+    # --- the job generator ---
+
+    def _generator_pass(self) -> None:
+        self._submit()
+        grid = self._grid()
+        for name in self.tree.sorted_leaves(self.executing):
+            if name not in self.leaves:
+                continue
+            for _ in range(MOST_ROUNDS):
+                grid, lacks = self._turn(name, grid)
+                if not lacks:
+                    break
+        self._at(self.now + PASS_S, self._generator_pass)
+
+    def _turn(self, share: str, grid: Grid) -> tuple[Grid, bool]:
+        """One turn of a share. Returns the grid with the jobs that were made, and whether more may be made at once."""
+        tasks = self.tasks[share]
+        if not tasks:
+            return grid, False
+        jobs = JobCounts(self.running[share], self.queued[share])
+        allowed = throttle(
+            Situation(
+                share,
+                tasks[0].label,
+                RESOURCE_TYPE,
+                Levels(jobs, jobs, jobs),
+                waiting_priority=tasks[0].priority,
+                highest_priority=max(PRIORITIES) if jobs.running else None,
+                not_running_highest=self.queued[share],
+            )
+        )
+        left, made = allowed.max_jobs or 0, 0
+        for task in list(tasks):
+            if left <= 0 or allowed.refuses(task.priority):
+                break
+            grid, placed = self._place(task, left, grid)
+            left, made = left - placed, made + placed
+            if not placed:
+                break
+        return grid, allowed.lack_of_jobs and made > 0
+
+    def _place(self, task: SimTask, most: int, grid: Grid) -> tuple[Grid, int]:
+        needs = TaskNeeds(
+            cores=1,
+            memory_mb=2000,
+            label=task.label,
+            share=task.share,
+            vo="atlas",
+            priority=task.priority,
+            resource_type=RESOURCE_TYPE,
+            cpu_hs06s=10_000.0,
+            task_id=task.id,
+        )
+        verdict = production_job.broker(needs, grid, self.settings)
+        self.outcome.verdicts += 1
+        if not verdict.chosen:
+            return grid, 0
+        files = [InputFile(number, "") for number in range(min(most, task.jobs_left))]
+        candidates = [
+            Candidate(c.site, _LIMITS, c.weight, c.queued, max((c.cap or 0) - c.queued, 0)) for c in verdict.chosen
+        ]
+        draws = (self.rng.random() for _ in iter(int, 1))
+        placed = 0
+        sites = dict(grid.sites)
+        for name, groups in plan(Chunk(1, files), candidates, draws).by_site().items():
+            sites[name] = sites[name].with_jobs(len(groups), share=task.share, resource_type=RESOURCE_TYPE)
+            self._queue(self.sites[name], task, len(groups))
+            placed += len(groups)
+        task.jobs_left -= placed
+        if not task.jobs_left:
+            self.tasks[task.share].remove(task)
+        return replace(grid, sites=sites).deriving_from(grid), placed
+
+    def _grid(self) -> Grid:
+        """The snapshot of a pass."""
+        sites = {}
+        for name, site in self.sites.items():
+            jobs = {
+                share: {RESOURCE_TYPE: Counts(running=site.running[share], activated=len(site.waiting[share]))}
+                for share in self.leaves
+                if site.running[share] or site.waiting[share]
+            }
+            running = site.given.slots - site.free
+            queued = sum(map(len, site.waiting.values()))
+            sites[name] = site.view.changed(jobs=jobs, running=running, queued=queued, last_start_s=0.0)
+        grid = Grid(sites=sites)
+        self._last_grid = grid if self._last_grid is None else grid.deriving_from(self._last_grid)
+        return self._last_grid
+
+    def _queue(self, site: _Site, task: SimTask, jobs: int) -> None:
+        for _ in range(jobs):
+            number = next(self._numbers)
+            self._jobs[number] = (task, self.now)
+            heapq.heappush(site.waiting[task.share], (-task.priority, number))
+        site.waits(task.share, task.priority, jobs)
+        self.queued[task.share] += jobs
+        self.outcome.made += jobs
+
+    # --- pilots ---
+
+    def _poll(self) -> None:
+        """Pilots of idle slots ask: a slot stands still for half a minute, in the mean, between two jobs."""
+        for site in self.sites.values():
+            while site.free and self._dispatch(site):
+                pass
+        self._at(self.now + POLL_S, self._poll)
+
+    def _served(self) -> tuple[str, ...]:
+        """The order of the shares, worked out anew every ten seconds, as the dispatcher does."""
+        if self.now >= self._order_until:
+            queued = {name: jobs * self.power for name, jobs in self.queued.items()}
+            self._order = self.tree.serving_order(self.executing, queued)
+            self._order_until = self.now + ORDER_S
+        return self._order
+
+    def _dispatch(self, site: _Site) -> bool:
+        """A free slot takes a job: the most urgent of the share that is served first; now and then just the oldest."""
+        if self.rng.random() < self.sloppy:
+            oldest = min(
+                ((min(n for _, n in heap), share) for share, heap in site.waiting.items() if heap), default=None
+            )
+            if oldest is None:
+                return False
+            number, share = oldest
+            heap = site.waiting[share]
+            entry = next(e for e in heap if e[1] == number)
+            heap.remove(entry)
+            heapq.heapify(heap)
+            self.outcome.by_chance += 1
+        else:
+            first = next((s for s in self._served() if site.waiting.get(s)), None)
+            if first is None:
+                return False
+            share = first
+            entry = heapq.heappop(site.waiting[share])
+            if any(waiting for priority, waiting in site.urgency[share].items() if priority > -entry[0]):
+                self.outcome.inversions += 1
+        self._start(site, share, entry[1])
+        return True
+
+    def _start(self, site: _Site, share: str, number: int) -> None:
+        task, made = self._jobs.pop(number)
+        site.free -= 1
+        site.waits(share, task.priority, -1)
+        site.running[share] += 1
+        self.busy += 1
+        self.queued[share] -= 1
+        self.running[share] += 1
+        self.executing[share] += site.given.core_power
+        self.outcome.dispatched += 1
+        self.outcome.task_waits.setdefault((share, task.priority), []).append(self.now - made)
+        leaf = self.leaves[share]
+        mu = -(leaf.spread**2) / 2
+        takes = (
+            leaf.mean_job_s * self.rng.lognormvariate(mu, leaf.spread) * 10 / site.given.core_power * self.power / 10
+        )
+        self._at(self.now + max(takes, 60.0), lambda: self._end(site, share, task))
+
+    def _end(self, site: _Site, share: str, task: SimTask) -> None:
+        site.free += 1
+        site.running[share] -= 1
+        self.busy -= 1
+        self.running[share] -= 1
+        self.executing[share] -= site.given.core_power
+        if self.rng.random() < FAILING:
+            self.outcome.failed += 1
+            if not task.jobs_left:
+                self.tasks[share].append(task)
+            task.jobs_left += 1
+
+    # --- what is looked at ---
+
+    def _overdue(self, share: str) -> int:
+        """Jobs that could have been started by now: others are still on their way to a slot that becomes free."""
+        made = sum(task.jobs_left for task in self.tasks[share] if task.arrived <= self.now - PATIENCE_S)
+        numbers = (number for site in self.sites.values() for _, number in site.waiting[share])
+        return made + sum(self._jobs[number][1] <= self.now - PATIENCE_S for number in numbers)
+
+    def _sample(self) -> None:
+        wanted = {}
+        for name, leaf in self.leaves.items():
+            slots = self.slots if leaf.demand(self.now) == ENDLESS else self.running[name] + self._overdue(name)
+            wanted[name] = slots * self.power
+        waiting = sum(self.queued.values()) + sum(t.jobs_left for tasks in self.tasks.values() for t in tasks)
+        self.outcome.samples.append(Sample(self.now, dict(self.executing), wanted, self.busy, self.slots, waiting))
+        self._at(self.now + SAMPLE_S, self._sample)

@@ -1,0 +1,463 @@
+"""The doors through which the state of a task changes: one transaction each, written to the status log with who and why."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from jedisite import audit
+from jedisite.agents.passes import kick
+from tasks_app.commands import attempts, nothing_new
+from tasks_app.configured import timeouts
+from tasks_app.domain import accepting
+from tasks_app.domain.states import (
+    MORE_ATTEMPTS_IN,
+    TASK_FINAL,
+    IllegalMoveError,
+    TaskCommand,
+    TaskStatus,
+    check_task_move,
+)
+from tasks_app.domain.throttling import Cause
+from tasks_app.lifecycle import outbox
+from tasks_app.lifecycle.claims import LostClaimError
+from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
+from tasks_app.models.task import STUCK
+from tasks_app.submission import sandboxes
+
+HOST = socket.gethostname()[:128]
+NEW_CODE: Final = "fixedSandbox"
+
+NEXT_AGENT: dict[str, tuple[str, ...]] = {
+    TaskStatus.REGISTERED: ("refiner",),
+    TaskStatus.DEFINED: ("feeder",),
+    TaskStatus.ASSIGNING: ("task_broker",),
+    TaskStatus.TOPREPROCESS: ("job_generator",),
+    TaskStatus.READY: ("job_generator", "post_processor"),
+    TaskStatus.RUNNING: ("job_generator",),
+    TaskStatus.SCOUTING: ("job_generator",),
+    TaskStatus.PREPARED: ("post_processor",),
+    TaskStatus.PASSED: ("post_processor",),
+    TaskStatus.TOBROKEN: ("post_processor",),
+    TaskStatus.TOABORT: ("post_processor",),
+    TaskStatus.ABORTING: ("commando",),
+    TaskStatus.FINISHING: ("commando",),
+    TaskStatus.TOREASSIGN: ("commando",),
+    TaskStatus.REREFINE: ("refiner",),
+    TaskStatus.STAGED: ("refiner",),
+}
+"""Which agents have work as soon as a task is in a state."""
+
+
+class CommandRefusedError(ValueError):
+    """The task's state does not accept the command; the sentence names both."""
+
+
+class NothingNewError(CommandRefusedError):
+    """A task that is done would find no file that it has not had."""
+
+
+@transaction.atomic
+def move_task(
+    task_id: int,
+    to: str,
+    *,
+    by: str,
+    reason: str = "",
+    remember: bool = False,
+    wait: timedelta | None = None,
+    fence: int | None = None,
+    **columns: Any,
+) -> Task:
+    """Change a task's state; the only place that does, besides its creation.
+
+    `remember` keeps the state it leaves, to return to. `wait` hides the task from agents for that time. `columns` are
+    further attributes to set. The task's lock is freed. With `fence`, the move is the last act of a claim. Raises
+    IllegalMoveError, or LostClaimError when that claim is gone, and then writes nothing.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    if fence is not None and task.fence != fence:
+        raise LostClaimError(f"the claim on task {task_id} is gone")
+    check_task_move(task.status, to)
+    now, old = timezone.now(), task.status
+    TaskStatusLog.objects.create(
+        task_id=task_id,
+        old_status=old,
+        status=to,
+        at=now,
+        attempt=task.attempt,
+        by=by,
+        reason=reason,
+        host=HOST,
+    )
+    changed = {
+        **columns,
+        "status": to,
+        "state_change_time": now,
+        "modification_time": now,
+        "next_check": now + (wait or timedelta()),
+        "locked_by": None,
+        "locked_time": None,
+        "fence": task.fence + 1,
+    }
+    if remember:
+        # Pending over pending keeps the state from before the first.
+        changed["old_status"] = task.old_status if task.status == to and task.old_status else task.status
+    changed.setdefault("frozen_time", (task.frozen_time or now) if to in STUCK else None)
+    for name, value in changed.items():
+        setattr(task, name, value)
+    task.save(update_fields=list(changed))
+    outbox.task_changed(task, old, at=now, by=by, reason=reason)
+    kick(*NEXT_AGENT.get(to, ()))
+    return task
+
+
+@transaction.atomic
+def submit(
+    params: dict[str, Any],
+    *,
+    name: str,
+    user: str,
+    vo: str,
+    label: str,
+    task_type: str,
+    priority: int,
+    parent_id: int | None,
+) -> int:
+    """Register a task with its parameters as they came. Returns its id. The refiner reads them next."""
+    task_id = next_task_id()
+    task = Task.objects.create(
+        id=task_id,
+        name=name,
+        status=TaskStatus.REGISTERED,
+        user=user,
+        vo=vo,
+        prod_source_label=label,
+        task_type=task_type,
+        task_priority=priority,
+        current_priority=priority,
+        parent_id=parent_id or task_id,
+        attempt=0,
+        req_id=task_id,
+    )
+    TaskParams.objects.create(task_id=task_id, params=params)
+    TaskStatusLog.objects.create(
+        task_id=task_id, status=TaskStatus.REGISTERED, attempt=0, by=user, reason="submitted", host=HOST
+    )
+    outbox.task_changed(task, None, at=timezone.now(), by=user, reason="submitted")
+    audit.record(user, "submit", "task", task_id)
+    kick("refiner")
+    return task_id
+
+
+def next_task_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('jedi_tasks_id_seq')")
+        return int(cursor.fetchone()[0])
+
+
+@transaction.atomic
+def give_command(
+    task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
+) -> Command:
+    """Queue a command for a task.
+
+    Raises CommandRefusedError when it does not accept it, it would do nothing, or its jobs cannot get their code.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    _raise_first(_refusals([task], command, Command.objects.waiting_of([task_id])))
+    changes = (parameters or {}).get("changes") or {}
+    if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
+        raise NothingNewError(f"task {task_id} is done, {nothing}")
+    if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
+        _check_code(task, changes)
+    (row,) = _queue([task], command, by, reason, parameters)
+    return row
+
+
+def queue_commands(
+    tasks: Sequence[Task],
+    command: str,
+    *,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None = None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
+    """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
+
+    `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when one
+    does not accept it or has nothing to retry, its jobs cannot get their code, or no file lacks the attempts it is to give.
+    """
+    waiting = Command.objects.waiting_of([task.id for task in tasks])
+    _raise_first(refusals(tasks, command, waiting, parameters or {}))
+    changes = (parameters or {}).get("changes") or {}
+    for task in tasks if NEW_CODE in changes else ():
+        _check_code(task, changes)
+    return _queue(tasks, command, by, reason, parameters, act)
+
+
+def _raise_first(refused: Mapping[int, str]) -> None:
+    if refused:
+        raise CommandRefusedError(refused[min(refused)])
+
+
+def refusals(
+    tasks: Sequence[Task],
+    command: str,
+    waiting: Mapping[int, Sequence[str]],
+    parameters: Mapping[str, Any] | None = None,
+) -> dict[int, str]:
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to eight queries.
+
+    Commands of a task are obeyed in their order: what counts is its state after those that wait. Without `parameters` it
+    is not known yet whether a task that is to run again gets other code.
+    """
+    refused = _refusals(tasks, command, waiting)
+    if command == TaskCommand.INCEXEC and parameters is None:
+        return refused
+    takes = [task for task in tasks if task.id not in refused and task.id not in waiting]
+    return refused | _without_code(takes, command, (parameters or {}).get("changes") or {})
+
+
+def _without_code(tasks: Sequence[Task], command: str, changes: Mapping[str, Any]) -> dict[int, str]:
+    if command not in (TaskCommand.RETRY, TaskCommand.INCEXEC) or NEW_CODE in changes:
+        return {}
+    gone = sandboxes.gone(task.id for task in tasks)
+    return {task_id: f"task {task_id} cannot run again: {no}" for task_id, no in gone.items()}
+
+
+def _check_code(task: Task, changes: Mapping[str, Any]) -> None:
+    """Raise CommandRefusedError unless its jobs can get their code; a new sandbox is noted."""
+    stored = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first()
+    if no := sandboxes.refusal_again(task.id, task.user, stored or {}, changes):
+        raise CommandRefusedError(f"task {task.id} cannot run again: {no}")
+
+
+def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    refused: dict[int, str] = {}
+    for task in tasks:
+        if says := accepting.refusal(_standing(task, waiting.get(task.id, ())), command):
+            refused[task.id] = says
+    takes = [task for task in tasks if task.id not in refused]
+    if command == TaskCommand.RETRY:
+        refused |= nothing_new.left_of([task for task in takes if task.id not in waiting])
+    giving = [task.id for task in takes if gives_attempts(task, command, waiting.get(task.id, ()))]
+    if giving:
+        used_up = attempts.used_up_in(giving)
+        refused |= {task_id: attempts.none_used_up(task_id) for task_id in giving if task_id not in used_up}
+    return refused
+
+
+def _queue(
+    tasks: Sequence[Task],
+    command: str,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
+    rows = Command.objects.bulk_create(
+        Command(task=task, name=command, owner=by, comment=reason, parameters=parameters) for task in tasks
+    )
+    details = {**(parameters or {}), **(act or {})} or None
+    audit.record_many(by, command, "task", [task.id for task in tasks], reason=reason, details=details)
+    kick("commando")
+    return rows
+
+
+def gives_attempts(task: Task, command: str, waiting: Sequence[str] = ()) -> bool:
+    """Whether the command does nothing but give files more attempts, after those that wait."""
+    return command == TaskCommand.INCREASE_ATTEMPTS or (
+        command == TaskCommand.RETRY and _standing(task, waiting).foreseen in MORE_ATTEMPTS_IN
+    )
+
+
+def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None:
+    """Raise CommandRefusedError unless the task accepts the command once it has obeyed those that wait."""
+    if refused := accepting.refusal(_standing(task, waiting), command):
+        raise CommandRefusedError(refused)
+
+
+def foreseen_states(task_ids: Collection[int]) -> dict[int, str]:
+    """The states of those tasks that there are, once they have obeyed the commands that wait. Two statements."""
+    # Read before the states: a command that is obeyed in between has changed that, and is not accepted a second time.
+    waiting = Command.objects.waiting_of(task_ids)
+    tasks = Task.objects.filter(pk__in=list(task_ids)).only("status", "old_status", "prod_source_label")
+    return {task.id: _standing(task, waiting.get(task.id, ())).foreseen.value for task in tasks}
+
+
+def _standing(task: Task, waiting: Sequence[str]) -> accepting.Standing:
+    return accepting.Standing(task.id, task.status, task.old_status, task.prod_source_label or "", tuple(waiting))
+
+
+def note_on_task(task_id: int, *, by: str, reason: str) -> None:
+    """Write into a task's status log what was done to it in the state in which it is. Its row is the caller's to lock."""
+    note_on_tasks([task_id], by=by, reason=reason)
+
+
+def note_on_tasks(task_ids: Sequence[int], *, by: str, reason: str) -> None:
+    """The same for several tasks."""
+    TaskStatusLog.objects.bulk_create(
+        TaskStatusLog(task_id=task_id, status=status, attempt=attempt, by=by, reason=reason, host=HOST)
+        for task_id, status, attempt in Task.objects.filter(pk__in=task_ids).values_list("id", "status", "attempt")
+    )
+
+
+WARNED: Final = "warned when it was submitted: "
+"""Begins the second line of a task's log, where there is something."""
+
+
+def note_warnings(task_id: int, warnings: Sequence[str], *, by: str) -> None:
+    """Keep what was doubted of a task that was submitted just now."""
+    note_on_task(task_id, by=by, reason=WARNED + " ".join(warnings))
+
+
+def warnings_of(task_id: int) -> str:
+    """What was doubted of a task when it was submitted; "" for nothing."""
+    second = TaskStatusLog.objects.filter(task_id=task_id).order_by("id").values_list("reason", flat=True)[1:2]
+    return next((said.removeprefix(WARNED) for said in second if said.startswith(WARNED)), "")
+
+
+def wake_task(task_id: int, *agents: str) -> None:
+    """Whatever the task waits for, these agents look at it now."""
+    wake_tasks([task_id], *agents)
+
+
+def wake_tasks(task_ids: Sequence[int], *agents: str) -> None:
+    """The same for several tasks."""
+    Task.objects.filter(pk__in=task_ids).update(next_check=timezone.now())
+    kick(*agents)
+
+
+_CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task_broker"}
+"""Who sets a task aside says for how long it rests; see `timeouts.pending_wait`."""
+
+
+@transaction.atomic
+def set_aside(
+    task_id: int,
+    fence: int,
+    *,
+    by: str,
+    reason: str,
+    wait: timedelta | None = None,
+    frozen: bool = True,
+    parent_ran: bool = False,
+) -> None:
+    """Put a task into pending with the reason for people to read; it is tried again after `wait`.
+
+    Without a wait, or with none to speak of, the table of time-outs says how long, by who could not place the task.
+    `parent_ran`: the reason is that its parent had not ended; when that has ended since, the task is tried again at once.
+    """
+    if not wait:
+        label, priority = Task.objects.values_list("prod_source_label", "current_priority").get(pk=task_id)
+        wait = timeouts.pending_wait(label or "", priority or 0, _CAUSES.get(by, "other"))
+    more: dict[str, Any] = {"error_dialog": reason}
+    if not frozen:
+        more["frozen_time"] = None
+    task = move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, fence=fence, **more)
+    # From here on the end of the parent waits for this row, and wakes the task. What ended before is seen here.
+    if parent_ran and Task.objects.filter(pk=task.parent_id, status__in=TASK_FINAL).exists():
+        wake_task(task_id, "pending")
+
+
+def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:
+    """The task cannot ever run: it will be broken, with the reason on it."""
+    move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, fence=fence, error_dialog=reason)
+
+
+def throttle_task(
+    task_id: int, fence: int, *, by: str, reason: str, until: datetime, now: datetime, **columns: Any
+) -> None:
+    """No jobs are made of a task until a time; jobs that it has go on. `go_on` ends that."""
+    move_task(
+        task_id,
+        TaskStatus.THROTTLED,
+        by=by,
+        reason=reason,
+        remember=True,
+        wait=until - now,
+        fence=fence,
+        error_dialog=reason,
+        throttled_time=until,
+        **{k: v for k, v in columns.items() if v is not None},
+    )
+
+
+def go_on(task: Task, fence: int, *, by: str, reason: str) -> None:
+    """A throttled task does what it did before."""
+    move_task(
+        task.id,
+        task.old_status or TaskStatus.RUNNING,
+        by=by,
+        reason=reason,
+        fence=fence,
+        old_status=None,
+        error_dialog=None,
+        throttled_time=None,
+    )
+
+
+@transaction.atomic
+def note_task(task_id: int, fence: int, *, by: str, reason: str, **columns: Any) -> None:
+    """Change columns of a claimed task and free it; its log says who and why. Its state stays.
+
+    Raises LostClaimError, and then writes nothing.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    if task.fence != fence:
+        raise LostClaimError(f"the claim on task {task_id} is gone")
+    TaskStatusLog.objects.create(
+        task_id=task_id,
+        old_status=task.status,
+        status=task.status,
+        at=timezone.now(),
+        attempt=task.attempt,
+        by=by,
+        reason=reason,
+        host=HOST,
+    )
+    for name, value in columns.items():
+        setattr(task, name, value)
+    task.locked_by = task.locked_time = None
+    task.save(update_fields=[*columns, "locked_by", "locked_time"])
+
+
+def command_of_ours(
+    task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None
+) -> bool:
+    """A watch dog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
+    try:
+        give_command(task_id, command, by=by, reason=reason, parameters=parameters)
+    except CommandRefusedError:
+        return False
+    return True
+
+
+__all__ = [
+    "CommandRefusedError",
+    "IllegalMoveError",
+    "break_task",
+    "check_command",
+    "command_of_ours",
+    "give_command",
+    "go_on",
+    "move_task",
+    "next_task_id",
+    "note_on_task",
+    "note_on_tasks",
+    "note_task",
+    "queue_commands",
+    "refusals",
+    "set_aside",
+    "submit",
+    "throttle_task",
+    "wake_task",
+    "wake_tasks",
+]

@@ -1,0 +1,86 @@
+"""Columns of the list of a task's input and output files, and why those fail that have no attempt left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jedisite.web.columns import Batch, Column, Columns, Row
+from tasks_app.domain.job_errors import ALL_FIELDS, main_error
+from tasks_app.models import Dataset, File, Job, JobArchive, JobFile
+
+_FIELDS = ("id", *ALL_FIELDS)
+
+
+def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """The last failed job of each file with its error. Three queries; only files that failed are asked for."""
+    wanted = [row["id"] for row in rows if row["failed_attempt"] or row["status"] == "failed"]
+    if not wanted:
+        return {}
+    jobs_of: dict[int, list[int]] = {}
+    for file_id, job_id in (
+        JobFile.objects.filter(file_id__in=wanted).values_list("file_id", "job_id").order_by("job_id")
+    ):
+        if file_id is not None:
+            jobs_of.setdefault(file_id, []).append(job_id)
+    ids = [job_id for jobs in jobs_of.values() for job_id in jobs]
+    failed: dict[int, dict[str, Any]] = {}
+    for model in (Job, JobArchive):
+        for row in model._default_manager.filter(pk__in=ids, status="failed").values(*_FIELDS):
+            failed[row["id"]] = row
+    found: dict[int, dict[str, Any]] = {}
+    for file_id, jobs in jobs_of.items():
+        last = next((failed[job_id] for job_id in reversed(jobs) if job_id in failed), None)
+        if last is not None:
+            error = main_error(last)
+            said = {"last_error": error.key, "error_text": error.sentence} if error else {}
+            found[file_id] = {"last_failed_job": last["id"], **said}
+    return found
+
+
+def _of_datasets(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """Names of the datasets. One query."""
+    names = dict(Dataset.objects.filter(pk__in={row["dataset_id"] for row in rows}).values_list("id", "name"))
+    return {row["id"]: {"dataset": names.get(row["dataset_id"], "")} for row in rows}
+
+
+FILES = Columns(
+    File,
+    (
+        Column("lfn", "File", "name"),
+        Column("id", "Number", "id", shown=False),
+        Column("type", "Use"),
+        Column("status", "Status", "status", source="seen_status"),
+        Column("proc_status", "In the merge", "text", shown=False),
+        Column("attempt", "Attempts", "number", help="attempts that have ended"),
+        Column("max_attempt", "Max", "number", help="attempts that there are"),
+        Column("failed_attempt", "Failed", "number", help="failed attempts"),
+        Batch(
+            (
+                Column("last_error", "Last error", "code", help="of the last failed job that had the file"),
+                Column("error_text", "Details", "sentence"),
+                Column("last_failed_job", "Failed job", "id"),
+            ),
+            _of_jobs,
+            needs=("status", "failed_attempt"),
+        ),
+        Column("job_id", "Job", "id", help="the job that has it, or had it last"),
+        Column("size", "Size", "bytes"),
+        Column("events", "Events", "number"),
+        Batch((Column("dataset", "Dataset", "name"),), _of_datasets, needs=("dataset_id",)),
+        Column("dataset_id", "Dataset number", "number_plain", shown=False),
+        Column("is_waiting", "Waits", shown=False),
+        Column("start_event", "First event", "number", shown=False),
+        Column("end_event", "Last event", "number", shown=False),
+        Column("lumi_block", "Lumi block", "number", shown=False),
+        Column("ram_count", "Memory", "number", shown=False),
+        Column("checksum", "Checksum", "code", shown=False),
+        Column("guid", "GUID", "code", shown=False),
+        Column("scope", "Scope", shown=False),
+        Column("surl", "Address", "name", shown=False),
+        Column("last_attempt_time", "Last tried", "ago", shown=False),
+        Column("creation_date", "Listed", "ago", shown=False),
+    ),
+)
+DATASET_FILES = Columns(File, tuple(p for p in FILES.parts if not (isinstance(p, Batch) and p.compute is _of_datasets)))
+"""The same for the list of one dataset's files, which need not say whose they are."""

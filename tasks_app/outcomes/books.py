@@ -1,0 +1,119 @@
+"""What decides how a task ends, read from the database: the counts of its inputs, its goal and flags, its parent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from django.db.models import QuerySet, Sum
+
+from tasks_app.domain.final import Books, Maker
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.inputs import makers
+from tasks_app.models import Dataset, Task
+from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
+from tasks_app.params.splitrule import SplitRule
+
+PRODUCTION_LABELS = frozenset({"managed", "test"})
+
+
+def is_production(task: Task) -> bool:
+    """Whether the rules of production tasks hold for this one."""
+    return task.task_type == "prod" or task.prod_source_label in PRODUCTION_LABELS
+
+
+def books_of(task: Task) -> Books:
+    """The books of a task, removed datasets left out.
+
+    A task that was told to finish has its verdict relaxed: it is neither exhausted nor failed for its goal (lifecycle
+    3.3: finish drops FG before it passes the task).
+    """
+    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(
+        status=DatasetStatus.REMOVED
+    )
+    sums = masters.aggregate(
+        files=Sum("files"),
+        finished=Sum("files_finished"),
+        events=Sum("events"),
+        events_used=Sum("events_used"),
+    )
+    parent = _parent_status(task)
+    growing = masters.filter(state="mutable", type="input").exists()
+    files, finished = sums["files"] or 0, sums["finished"] or 0
+    rule = SplitRule.parse(task.split_rule)
+    passed = task.status == TaskStatus.PASSED
+    return Books(
+        files=files,
+        finished=finished,
+        parent=parent,
+        mutable=growing,
+        events=sums["events"] or 0,
+        events_used=sums["events_used"] or 0,
+        goal=task.goal,
+        fail_unreached=rule.flag("FG") and not passed,
+        use_exhausted=rule.flag("UX") and is_production(task),
+        passed=passed,
+        allow_empty=_may_be_empty(rule),
+        reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
+        maker=_maker(task, masters)
+        if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
+        else None,
+    )
+
+
+def with_no_result(tasks: Sequence[Task]) -> list[Task]:
+    """Those of these tasks that would end failed now, since nothing was processed of any input. One query."""
+    ids = [task.id for task in tasks]
+    masters = Dataset.objects.filter(task_id__in=ids, type__in=INPUT_TYPES, master_id=None).exclude(
+        status=DatasetStatus.REMOVED
+    )
+    sums = masters.values_list("task_id").annotate(all=Sum("files"), done=Sum("files_finished"))
+    counts = {task_id: (files, finished) for task_id, files, finished in sums}
+    found = []
+    for task in tasks:
+        files, finished = counts.get(task.id, (0, 0))
+        rule = SplitRule.parse(task.split_rule)
+        if not finished and (files or not _may_be_empty(rule)):
+            found.append(task)
+    return found
+
+
+def _may_be_empty(rule: SplitRule) -> bool:
+    """Whether a task may be done without a file. Without what preprocessing was to find, nobody knows whether there is one."""
+    return rule.flag("AE") and rule.get_int("UP") != 1
+
+
+def _maker(task: Task, masters: QuerySet[Dataset]) -> Maker | None:
+    """The task that made an input of this one and left some of it unmade; None when all that made one are done."""
+    short = makers.not_done(masters.filter(type="input").values_list("name", flat=True))
+    if short is None:
+        return None
+    return Maker(short.how, later=short.ended is not None and short.ended > task.creation_date)
+
+
+def reads_parent(task: Task) -> bool:
+    """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
+    return bool(reading_parents([task]))
+
+
+def reading_parents(tasks: Sequence[Task]) -> set[int]:
+    """The ids of those of these tasks that read what their parents make. Two queries."""
+    parents = {task.parent_id for task in tasks}
+    theirs = _named(Dataset.objects.filter(task_id__in=parents, type__in=MADE_TYPES))
+    ours = _named(Dataset.objects.filter(task_id__in=[task.id for task in tasks], type="input"))
+    return {task.id for task in tasks if not ours[task.id].isdisjoint(theirs[task.parent_id])}
+
+
+def _named(rows: QuerySet[Dataset]) -> defaultdict[int | None, set[str]]:
+    """The names of datasets and of the containers in which they lie, for each task."""
+    found = defaultdict[int | None, set[str]](set)
+    for task_id, *names in rows.values_list("task_id", "name", "container_name"):
+        found[task_id] |= {name.rstrip("/") for name in names if name}
+    return found
+
+
+def _parent_status(task: Task) -> str | None:
+    """Status of the parent task; None without one, or when it is gone."""
+    if not task.parent_id or task.parent_id == task.id:
+        return None
+    return Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()

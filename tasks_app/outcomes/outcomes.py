@@ -1,0 +1,575 @@
+"""Hot path: the ends of jobs are booked on jobs, files, datasets and the catalogue, in sets.
+
+Each input file counts for the attempt that ran it: a row is written only while it still names the job.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import psycopg
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from jedisite.agents import troubles
+from jedisite.agents.passes import kick
+from jedisite.database.sql import hash_joins, hot_cursor, numbers, texts
+from jedisite.vocabulary.words import plural
+from tasks_app.ddm import data_management
+from tasks_app.ddm.addresses import Roots, is_its_place
+from tasks_app.ddm.base import Content, Named, NewFile
+from tasks_app.domain.killcodes import KillCode, killed_with
+from tasks_app.domain.states import JobStatus
+from tasks_app.inputs import readers
+from tasks_app.lifecycle import outbox
+from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
+from tasks_app.outcomes import unmerged
+from tasks_app.retries import retrying
+from tasks_app.retries.rules.retry import MOST_SPARED
+
+MISSING_OUTPUT = 201
+"""ddm error: a job that reported success did not report all of its outputs."""
+NAMED = 5
+"""Missing outputs that a sentence names."""
+MOST_BYTES = 2**48
+MOST_EVENTS = 2**40
+"""No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
+_ADLER32 = re.compile(r"[0-9a-fA-F]{1,8}")
+log = structlog.get_logger(__name__)
+
+
+class Output(NamedTuple):
+    """An output or log as the job's row says it should be."""
+
+    job_id: int
+    file_id: int
+    type: str
+    lfn: str
+    scope: str
+    dataset: str
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: a final status, an error of one component if it failed, and the files that it stored."""
+
+    job_id: int
+    task_id: int | None
+    status: str
+    component: str = ""
+    code: int = 0
+    diag: str = ""
+    stored: tuple[tuple[Output, Mapping[str, Any]], ...] = field(default=())
+    by: str = "adder"
+    sub_status: str | None = None
+    """Written with the end; None leaves what the job has."""
+    merge_is_over: bool = False
+    """The job waited for its output to be merged, and this is what came of the merge."""
+    spares_attempt: bool = False
+    """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
+
+
+COMPONENTS = {
+    "ddm": ("ddmerrorcode", "ddmerrordiag"),
+    "sup": ("superrorcode", "superrordiag"),
+    "jobdispatcher": ("jobdispatchererrorcode", "jobdispatchererrordiag"),
+    "taskbuffer": ("taskbuffererrorcode", "taskbuffererrordiag"),
+}
+
+
+def judge(
+    job_id: int,
+    task_id: int | None,
+    status: str,
+    reported: Mapping[str, Any],
+    expected: Sequence[Output],
+    killed: KillCode | None,
+    roots: Roots,
+    taken: Mapping[tuple[str, str], Content] = MappingProxyType({}),
+) -> Outcome:
+    """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
+    did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that.
+
+    `taken`: scopes and names of outputs that stand for another content already.
+    """
+    said = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
+    placed = tuple((o, r) for o, r in said if is_its_place(r["surl"], o.scope, o.lfn, roots))
+    stored = tuple((o, r) for o, r in placed if (o.scope, o.lfn) not in taken)
+    if status != JobStatus.FINISHED:
+        logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
+        if killed:
+            return Outcome(job_id, task_id, killed.status, stored=logs, sub_status=killed.sub_status)
+        return Outcome(job_id, task_id, JobStatus.FAILED, stored=logs)
+    here = {o.lfn for o, _ in stored}
+    missing = [o.lfn for o in expected if o.lfn not in here]
+    if missing:
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        diag = (
+            f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: "
+            f"{', '.join(missing[:NAMED])}{more}"
+        )
+        if others := [(o, taken[o.scope, o.lfn]) for o, _ in placed if o.lfn not in here]:
+            o, other = others[0]
+            diag = (
+                f"the output {o.lfn} could not be kept: the scope {o.scope} has another file of that name, in the dataset "
+                f"{other.dataset} ({plural(other.size, 'byte')}), and a scope and a name are one file"
+            )
+        elif astray := [r["surl"] for o, r in said if o.lfn not in here]:
+            diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"
+        logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
+        return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag[:500], logs)
+    waits = any(o.type in UNMERGED_TYPES for o in expected)
+    return Outcome(job_id, task_id, JobStatus.MERGING if waits else JobStatus.FINISHED, stored=stored)
+
+
+def _usable(report: Any) -> bool:
+    """Whether a file's report has what the books need: size, checksum and place."""
+    if not isinstance(report, Mapping):
+        return False
+    size, checksum, surl = report.get("fsize"), report.get("adler32"), report.get("surl")
+    return (
+        isinstance(size, int)
+        and not isinstance(size, bool)
+        and 0 <= size <= MOST_BYTES
+        and isinstance(checksum, str)
+        and _ADLER32.fullmatch(checksum) is not None
+        and isinstance(surl, str)
+        and len(surl) <= 4000
+    )
+
+
+def book_reports(limit: int = 1000, now: datetime | None = None) -> int:
+    """Book up to `limit` final reports of pilots. Returns how many; reports that another process books are skipped.
+
+    A report that cannot be booked is left aside, longer each time, and does not hold up the others.
+    """
+    with hot_cursor() as cursor:
+        try:
+            with transaction.atomic():
+                return _book_some(cursor, _DUE, {"limit": limit, "agent": ME}, now)
+        except troubles.CIRCUMSTANCES:
+            raise
+        except Exception:
+            log.exception("adder.batch_failed")
+            cursor.execute(_DUE, {"limit": limit, "agent": ME})
+            ids = [job_id for (job_id,) in cursor.fetchall()]
+            return troubles.salvage(ME, ids, partial(_book_these, cursor, now=now))
+
+
+ME = "adder"
+_DUE = f"""SELECT pandaid FROM job_output_report WHERE NOT {troubles.left_aside("job", "pandaid")}
+            ORDER BY pandaid LIMIT %(limit)s"""  # noqa: S608 - constants
+
+
+def _book_these(cursor: psycopg.Cursor[Any], ids: list[int], *, now: datetime | None) -> int:
+    which = "SELECT pandaid FROM job_output_report WHERE pandaid = ANY(%(ids)s) ORDER BY pandaid"
+    return _book_some(cursor, which, {"ids": ids}, now)
+
+
+def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any], now: datetime | None) -> int:
+    """In a transaction: book the reports that a query of ours names, but for those that another process books."""
+    cursor.execute(
+        f"""DELETE FROM job_output_report WHERE pandaid IN ({which} FOR UPDATE SKIP LOCKED)
+            RETURNING pandaid, jeditaskid, jobstatus, data::text""",  # noqa: S608 - queries of ours
+        values,
+    )
+    reports = sorted(cursor.fetchall())
+    if not reports:
+        return 0
+    ids = [r[0] for r in reports]
+    expected = _expected(cursor, ids)
+    killed = _killed(cursor, ids)
+    said = {job_id: json.loads(data) for job_id, _, _, data in reports}
+    taken = data_management().others_of_these_names(
+        Named(o.dataset, o.scope, o.lfn, r["fsize"], r["adler32"])
+        for job_id in ids
+        for o in expected.get(job_id, ())
+        if _usable(r := said[job_id].get(o.lfn))
+    )
+    roots = Roots()
+    outcomes = [
+        _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken) for row in reports
+    ]
+    book(cursor, outcomes, now)
+    _forgive(cursor, list(killed))
+    return len(reports)
+
+
+def forget_troubles() -> None:
+    """Reports that have been booked since are in no trouble any more."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """DELETE FROM agent_troubles x WHERE x.agent = %s AND x.kind = 'job'
+                  AND NOT EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = x.subject)""",
+            [ME],
+        )
+
+
+def _outcome(
+    row: tuple[int, int | None, str, str],
+    said: Mapping[str, Any],
+    expected: Sequence[Output],
+    killed: KillCode | None,
+    roots: Roots,
+    taken: Mapping[tuple[str, str], Content],
+) -> Outcome:
+    job_id, task_id, status, _ = row
+    if status == unmerged.MERGED:
+        return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
+    if status == unmerged.NOT_MERGED:
+        # Cancelled and not failed, as JEDI's document has it: its inputs are tried again, and the job did no wrong.
+        diag = f"its output was not merged: no attempt is left after job {said.get('merge_job')}"
+        code = unmerged.NOT_MERGED_ERROR
+        return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
+    return judge(job_id, task_id, status, said, expected, killed, roots, taken)
+
+
+def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:
+    cursor.execute(
+        """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
+            WHERE pandaid = ANY(%s) AND type IN ('output', 'log', 'trn_output', 'trn_log') ORDER BY row_id""",
+        [ids],
+    )
+    found: dict[int, list[Output]] = {}
+    for row in cursor:
+        found.setdefault(row[0], []).append(Output._make(row))
+    return found
+
+
+def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, KillCode]:
+    """The kill code of each of these jobs that was told to stop."""
+    cursor.execute(
+        "SELECT pandaid, taskbuffererrorcode FROM jobs WHERE pandaid = ANY(%s) AND commandtopilot = 'tobekilled'", [ids]
+    )
+    return {job: killed_with(error) for job, error in cursor}
+
+
+def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:
+    """Jobs that were told to stop and ended well all the same have no error."""
+    if told:
+        cursor.execute(
+            """UPDATE jobs SET taskbuffererrorcode = NULL, taskbuffererrordiag = NULL
+                WHERE pandaid = ANY(%s) AND jobstatus IN ('finished', 'merging')""",
+            [told],
+        )
+
+
+def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime | None = None) -> int:
+    """Book the ends of jobs, in the caller's transaction. A job that has ended already is left alone, and so is one
+    whose output a merge job has taken: what becomes of it depends on that.
+
+    Retry rules then do what they say to the files of failed jobs; `now` is the time by which rules expire. Returns the
+    number of jobs that ended by this call.
+    """
+    wanted = {o.job_id: o for o in outcomes}
+    before = _lock(cursor, wanted)
+    ended = _end_jobs(cursor, wanted)
+    by_task: dict[int, list[Outcome]] = {}
+    for job_id in ended:
+        outcome = wanted[job_id]
+        if outcome.task_id is not None:
+            by_task.setdefault(outcome.task_id, []).append(outcome)
+    failed = [i for i in ended if wanted[i].status == JobStatus.FAILED and not before[i].merges]
+    failures = retrying.find(cursor, failed)
+    new_files: list[NewFile] = []
+    for task_id in sorted(by_task):
+        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now())
+        new_files += [f for o in by_task[task_id] for f in _new_files(o, before[o.job_id].owner)]
+    _tell(cursor, by_task)
+    data_management().add(new_files)
+    if new_files:
+        # After the commit: a child's datasets may stand before those that are locked here.
+        datasets = {f.dataset for f in new_files}
+        transaction.on_commit(lambda: readers.look_again(datasets))
+    kick("post_processor", "job_generator", "commando", "merger")
+    return len(ended)
+
+
+def _tell(cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]]) -> None:
+    """Tell the ends of the jobs whose tasks want that."""
+    tasks = outbox.pushing(cursor, by_task) if by_task else []
+    if tasks:
+        outbox.jobs_changed(cursor, [outcome.job_id for task in tasks for outcome in by_task[task]])
+
+
+class Before(NamedTuple):
+    """What a job was before its end: its state, whether it is a merge job, and the owner of its task."""
+
+    status: str
+    merges: bool
+    owner: str
+
+
+def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
+    """Lock the jobs, and take those out of `wanted` whose output a merge job has."""
+    cursor.execute(
+        """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s, coalesce(produsername, '') FROM jobs
+            WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",
+        [unmerged.PROCESSING_TYPE, sorted(wanted)],
+    )
+    before = {row[0]: Before(*row[1:]) for row in cursor}
+    waiting = [i for i, b in before.items() if b.status == JobStatus.MERGING and not wanted[i].merge_is_over]
+    for job_id in unmerged.in_merge_jobs(cursor, waiting) if waiting else ():
+        del wanted[job_id]
+    return before
+
+
+def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:
+    ids = sorted(wanted)
+    cursor.execute(
+        """WITH ended AS (
+               UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, greatest(clock_timestamp(), j.starttime)),
+                      statechangetime = clock_timestamp(), modificationtime = clock_timestamp(), commandtopilot = NULL,
+                      outputfilebytes = CASE WHEN j.jobstatus = 'merging' THEN j.outputfilebytes ELSE e.bytes END
+                 FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::text[]) e (id, status, bytes, actor, reason)
+                WHERE j.pandaid = e.id AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed')
+               RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor,
+                         CASE WHEN e.reason = '' AND j.jobstatus IN ('cancelled', 'closed')  -- its pilot was told to stop it
+                              THEN coalesce(j.taskbuffererrordiag, '') ELSE e.reason END AS reason),
+           logged AS (
+               INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
+               SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
+           SELECT pandaid FROM ended ORDER BY pandaid""",
+        [
+            numbers(ids),
+            texts(wanted[i].status for i in ids),
+            numbers(sum(r["fsize"] for _, r in wanted[i].stored) for i in ids),
+            texts(wanted[i].by for i in ids),
+            texts(wanted[i].diag for i in ids),
+        ],
+    )
+    ended = [i for (i,) in cursor.fetchall()]
+    for component, (code_column, diag_column) in COMPONENTS.items():
+        hit = [wanted[i] for i in ended if wanted[i].component == component]
+        if hit:
+            cursor.execute(
+                f"""UPDATE jobs j SET {code_column} = e.code, {diag_column} = left(e.diag, 500)
+                      FROM unnest(%s::bigint[], %s::int[], %s::text[]) e (id, code, diag) WHERE j.pandaid = e.id""",  # noqa: S608
+                [[o.job_id for o in hit], [o.code for o in hit], [o.diag for o in hit]],
+            )
+    sub = [wanted[i] for i in ended if wanted[i].sub_status is not None]
+    if sub:
+        cursor.execute(
+            """UPDATE jobs j SET jobsubstatus = e.sub FROM unnest(%s::bigint[], %s::text[]) e (id, sub)
+                WHERE j.pandaid = e.id""",
+            [[o.job_id for o in sub], [o.sub_status for o in sub]],
+        )
+    return ended
+
+
+def _book_task(
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    outcomes: list[Outcome],
+    before: Mapping[int, Before],
+    failures: retrying.Failures,
+    now: datetime,
+) -> None:
+    held = [o for o in outcomes if o.status == JobStatus.MERGING]
+    freed = [o for o in outcomes if before[o.job_id].status == JobStatus.MERGING]
+    others = [o for o in outcomes if JobStatus.MERGING not in (o.status, before[o.job_id].status)]
+    decided = [o for o in outcomes if o.status != JobStatus.MERGING and not o.merge_is_over]
+    merges = [o.job_id for o in outcomes if before[o.job_id].merges]
+    counts = _inputs_of(cursor, task_id, others)
+    back = _inputs_of(cursor, task_id, freed)
+    if task_id in failures.by_task:
+        counts += retrying.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
+    counts += back
+    if decided:
+        counts += _book_outputs(cursor, task_id, decided)
+    on_hold: Counter[int] = Counter()
+    for dataset_id, won, lost, again, _ in back:
+        on_hold[dataset_id] -= won + lost + again
+    if held:
+        counts += unmerged.hold(cursor, task_id, [o.job_id for o in held], _stored_values(held))
+        on_hold.update(unmerged.inputs_of(cursor, task_id, [o.job_id for o in held]))
+    if freed:
+        unmerged.withdraw(cursor, [o.job_id for o in freed])
+    if merges:
+        unmerged.conclude(cursor, task_id, merges)
+    _count(cursor, [*counts, *((dataset_id, 0, 0, 0, 0) for dataset_id in on_hold)])
+    if on_hold:
+        unmerged.count_on_hold(cursor, on_hold)
+
+
+def _inputs_of(
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
+) -> list[tuple[int, int, int, int, int]]:
+    if not outcomes:
+        return []
+    ids = [o.job_id for o in outcomes]
+    won = [o.status == JobStatus.FINISHED for o in outcomes]
+    failed = [o.status == JobStatus.FAILED for o in outcomes]
+    spared = [o.spares_attempt for o in outcomes]
+    return _book_inputs(cursor, task_id, ids, won, failed, spared)
+
+
+# Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
+# of the job is found by its place in the sorted list of jobs: a join would make the server read the whole dataset
+# when it knows little of it.
+_INPUTS = """
+WITH booked AS (
+    UPDATE jedi_dataset_contents c
+       SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
+           attemptnr = coalesce(c.attemptnr, 0) + 1,
+           maxattempt = CASE WHEN (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]
+                                  AND coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND c.maxattempt < 32767
+                             THEN c.maxattempt + 1 ELSE c.maxattempt END,
+           failedattempt = coalesce(c.failedattempt, 0)
+                           + (%(failed)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]::int,
+           lastattempttime = clock_timestamp()
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
+       AND c.fileid = ANY(ARRAY(SELECT f.fileid FROM job_files f WHERE f.pandaid = ANY(%(ids)s::bigint[])
+                                   AND f.datasetid = %(dataset)s AND f.fileid IS NOT NULL))
+       AND c.pandaid = ANY(%(ids)s::bigint[]) AND c.status = 'running' AND c.keeptrack = 1
+    RETURNING c.fileid, c.status = 'finished' AS won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
+              c.status = 'ready' AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
+                                 AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
+waiting AS (
+    INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+    SELECT fileid, %(task)s, %(dataset)s FROM booked WHERE again ON CONFLICT DO NOTHING)
+SELECT %(dataset)s::bigint, count(*) FILTER (WHERE won), count(*) FILTER (WHERE NOT won AND NOT again),
+       count(*) FILTER (WHERE again), coalesce(sum(events) FILTER (WHERE won), 0)
+  FROM booked HAVING count(*) > 0
+"""
+
+_READ = """
+SELECT f.datasetid, min(f.fileid), max(f.fileid) FROM job_files f
+ WHERE f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('input', 'pseudo_input', 'random_seed') AND f.fileid IS NOT NULL
+ GROUP BY f.datasetid ORDER BY f.datasetid
+"""
+
+
+def _book_inputs(
+    cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool], spared: list[bool]
+) -> list[tuple[int, int, int, int, int]]:
+    """Rows of (dataset id, finished, failed for good, ready again, events of finished). `ids` ascend."""
+    cursor.execute(_READ, {"ids": numbers(ids)})
+    found = []
+    for dataset_id, first, last in cursor.fetchall():
+        flags = {"won": numbers(won), "failed": numbers(failed), "spared": numbers(spared), "most_spared": MOST_SPARED}
+        values = {"ids": numbers(ids), **flags, "task": task_id}
+        cursor.execute(_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
+        found += cursor.fetchall()
+    return found
+
+
+_OUTPUTS = """
+WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(sums)s::text[], %(guids)s::text[],
+                                   %(events)s::bigint[], %(surls)s::text[]) m (id, size, checksum, guid, events, surl)),
+of_jobs AS (
+    SELECT f.row_id, f.fileid, f.datasetid, e.status, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
+      FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
+      JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[])
+                      AND f.type IN ('output', 'log', 'trn_output', 'trn_log')
+      LEFT JOIN made m ON m.id = f.fileid),
+rows AS (
+    UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END,
+           fsize = coalesce(o.size, f.fsize), checksum = coalesce(o.checksum, f.checksum),
+           guid = coalesce(o.guid, f.guid), nevents = coalesce(o.events, f.nevents), surl = coalesce(o.surl, f.surl)
+      FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
+booked AS (
+    UPDATE jedi_dataset_contents c
+       SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
+           fsize = coalesce(o.size, c.fsize), checksum = coalesce(o.checksum, c.checksum),
+           guid = coalesce(o.guid, c.guid), nevents = coalesce(o.events, c.nevents), keeptrack = 0,
+           surl = coalesce(o.surl, c.surl)
+      FROM of_jobs o
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
+       AND c.status IN ('defined', 'ready')
+       AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs))
+       AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
+    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events, c.boundaryid IS NOT NULL AS was_ready)
+SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), -count(*) FILTER (WHERE was_ready),
+       coalesce(sum(events), 0)
+  FROM booked GROUP BY datasetid
+"""
+
+
+def _book_outputs(
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
+) -> list[tuple[int, int, int, int, int]]:
+    values = {
+        "ids": numbers(o.job_id for o in outcomes),
+        "statuses": texts(o.status for o in outcomes),
+        "task": task_id,
+        **_stored_values(outcomes),
+    }
+    with hash_joins(cursor):
+        cursor.execute(_OUTPUTS, values)
+        return cursor.fetchall()
+
+
+def _stored_values(outcomes: list[Outcome]) -> dict[str, Any]:
+    """What pilots said of the files that they stored, a column each, in parallel."""
+    stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
+    return {
+        "files": numbers(f for f, _ in stored),
+        "sizes": numbers(r["fsize"] for _, r in stored),
+        "sums": texts("ad:" + r["adler32"] for _, r in stored),
+        "guids": texts(_text(r.get("guid"), 64) for _, r in stored),
+        "events": numbers(_number(r.get("nevents")) for _, r in stored),
+        "surls": texts(r["surl"] for _, r in stored),
+    }
+
+
+def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, int]]) -> None:
+    """Add to the counters of datasets: finished, failed, and no longer used since they are ready again."""
+    sums: dict[int, list[int]] = {}
+    for dataset_id, *more in counts:
+        known = sums.setdefault(dataset_id, [0] * len(more))
+        # Sums of the server come as decimal numbers.
+        sums[dataset_id] = [a + int(b) for a, b in zip(known, more, strict=True)]
+    rows = [(dataset_id, *sums[dataset_id]) for dataset_id in sorted(sums)]
+    if not rows:
+        return
+    cursor.execute(
+        "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]]
+    )
+    cursor.execute(
+        """UPDATE jedi_datasets d SET nfilesfinished = nfilesfinished + n.won, nfilesfailed = nfilesfailed + n.lost,
+                  nfilesused = nfilesused - n.again, neventsused = coalesce(neventsused, 0) + n.events,
+                  modificationtime = clock_timestamp()
+             FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) n (id, won, lost, again, events)
+            WHERE d.datasetid = n.id RETURNING d.type""",
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+    if any(type_ == "lib" for (type_,) in cursor.fetchall()):
+        kick("libraries")  # jobs may wait for what was built
+
+
+def _new_files(outcome: Outcome, owner: str) -> list[NewFile]:
+    return [
+        NewFile(
+            o.dataset,
+            o.lfn,
+            o.scope,
+            _text(r.get("guid"), 64) or "",
+            r["fsize"],
+            r["adler32"],
+            _number(r.get("nevents")),
+            o.endpoint,
+            r["surl"],
+            owner,
+        )
+        for o, r in outcome.stored
+    ]
+
+
+def _text(value: Any, length: int) -> str | None:
+    return value[:length] if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> int | None:
+    """A number of events; None when it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_EVENTS else None

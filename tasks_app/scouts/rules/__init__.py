@@ -1,0 +1,1 @@
+"""The number of scouts, what they measured, and the verdict. Pure."""

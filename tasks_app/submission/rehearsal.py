@@ -1,0 +1,117 @@
+"""Refining before a task is stored: what would break it for its parameters alone is said at the door."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from brokerage_app.formulas.walltime import is_ineffective, is_undefined
+from brokerage_app.grid.configured import configuration
+from brokerage_app.grid.installed_policy import share_tree
+from brokerage_app.policy.workqueues import WorkQueues
+from jedisite.vocabulary.words import sentence
+from tasks_app.models import Task
+from tasks_app.params import commandline
+from tasks_app.params.clientwords import is_from_client, option_of
+from tasks_app.params.faults import Faults
+from tasks_app.params.rules import amount
+from tasks_app.params.schema import TaskParams
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining import offered
+from tasks_app.refining.base import CannotRefine, NotYet, Policy, refine, refiner_for
+from tasks_app.refining.policy import Draws
+from tasks_app.refining.production import refine_production
+from tasks_app.submission import assignment
+
+NUMBER = 9_999_999_999
+"""Stands in names for the number of the task, which it does not have yet: no task has a longer one."""
+
+
+def policy_of(task: Task) -> Policy:
+    """What the configuration (component taskrefiner) says for the VO of a task, and its numbers of chance.
+
+    They depend on the task alone: refined once more, it gets the same. Outputs go straight to the datasets that tasks
+    name: nothing makes datasets from templates yet.
+    """
+    found, vo = configuration(), task.vo or ""
+
+    def read(key: str) -> Any:
+        return found.get("taskrefiner", key, vo=vo)
+
+    refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
+    kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
+    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "messages", "input")}
+    return Policy(
+        push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
+        message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
+        move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
+        draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
+        output_templates=False,
+        out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
+        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),
+        max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
+    )
+
+
+def most_records(vo: str | None) -> int:
+    """Files, or ranges of events, that one input of a task may have in the books."""
+    return int(configuration().get("taskrefiner", "MAX_FILE_RECORDS", vo=vo or ""))
+
+
+def check_offered(params: TaskParams, vo: str | None) -> None:
+    """Raises ParamErrors when the task asks for a step that this site cannot take, calls its jobs merge jobs, or is too large."""
+    faults = Faults()
+    offered.check_offered(params.raw, faults)
+    amount(params, most_records(vo), faults)
+    faults.raise_if_any()
+
+
+def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str]:
+    """Refine parameters as for this task, which need not be stored, and keep nothing of it. Returns what is worth saying.
+
+    What depends on other tasks and on data management is left to the refiner: the parent counts as ended, and containers
+    are taken as single datasets. With `place` it also needs a share that takes it; work queues are
+    left to the refiner. Raises ParamErrors.
+    """
+    check_offered(params, task.vo)
+    try:
+        refined = refine(
+            params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task)
+        )
+        if place:
+            assignment.placed(refined, params, assignment.Policy(WorkQueues([]), share_tree()))
+    except NotYet:
+        return []
+    except CannotRefine as exc:
+        faults = Faults()
+        faults.add("", "refining", sentence(exc))
+        faults.raise_if_any()
+    said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
+    return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
+
+
+def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list[str]:
+    if not params.flag("skipScout") or "US" not in SplitRule.parse(str(columns["splitrule"] or "")):
+        return []
+    option = option_of("skipScout", params.raw) if is_from_client(params.raw) else "skipScout"
+    return [f"{option} has no effect: only production tasks and official ones do without scouts."]
+
+
+def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
+    """As JEDI has it: where there is a unit of CPU time, as tasks of analysis always have, only the CPU time counts."""
+    names = ("walltime", "walltimeunit", "cputime", "cputimeunit")
+    walltime, unit, cpu_time, cpu_unit = (columns[name] for name in names)
+    if (walltime or 0) <= 0:
+        return []
+    if is_ineffective(walltime, unit, cpu_time, cpu_unit):
+        says = f"how long jobs run is worked out from cpuTime ({cpu_time}) where the events of the input are known"
+        return [f"walltime {walltime} has no effect: {says}."]
+    if not is_undefined(walltime, unit, cpu_time, cpu_unit):
+        return []
+    return [
+        f"walltime {walltime} counts as no time, since the task gives no cpuTime (CPU time of an event): its jobs go to queues "
+        "that let a job run for a day."
+    ]

@@ -1,0 +1,106 @@
+"""Rows that refining makes. Call inside the transaction that moves the task on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tasks_app.ddm import data_management, maker_of
+from tasks_app.domain.scopes import scope_of
+from tasks_app.domain.states import DatasetStatus
+from tasks_app.models import Dataset, JobParamsTemplate, Task, TaskParams
+from tasks_app.models import OutputTemplate as Template
+from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
+from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.refining.base import DatasetSpec, OutputTemplate, Refined
+from tasks_app.submission.resource_typing import resource_type
+
+ATTRIBUTES = {str(field.column): field.attname for field in Task._meta.concrete_fields}
+"""The attribute of the task model for each column of JEDI's table."""
+SET_BY_MOVES = frozenset(
+    {"jeditaskid", "status", "creationdate", "modificationtime", "statechangetime", "lockedby", "lockedtime"}
+)
+
+
+def task_attributes(columns: Mapping[str, object]) -> dict[str, Any]:
+    """Attributes of the task's row for the columns that refining gives, with the resource type that follows from them."""
+    given: dict[str, Any] = dict(columns)
+    found = {ATTRIBUTES[name]: value for name, value in given.items() if name not in SET_BY_MOVES}
+    found["resource_type"] = resource_type(
+        given["corecount"], given["ramcount"], given["ramunit"], given["baseramcount"]
+    )
+    return found
+
+
+def create_dataset(task_id: int, position: int, spec: DatasetSpec, before: Sequence[Dataset]) -> Dataset:
+    """The row of a dataset; `before` are those of the places before it."""
+    return Dataset.objects.create(
+        task_id=task_id,
+        list_position=position,
+        name=spec.datasetname,
+        type=spec.type,
+        status=DatasetStatus.DEFINED,
+        master_id=before[spec.master].id if spec.master is not None else None,
+        provenance_id=before[spec.provenance].id if spec.provenance is not None else None,
+        container_name=spec.containername,
+        stream_name=spec.streamname,
+        attributes=spec.attributes,
+        storage_token=spec.storagetoken,
+        destination=spec.destination,
+        state="open" if spec.type in MADE_TYPES else None,
+    )
+
+
+def create_templates(task_id: int, templates: Iterable[OutputTemplate], rows: Sequence[Dataset]) -> None:
+    Template.objects.bulk_create(
+        [
+            Template(
+                task_id=task_id,
+                dataset=rows[template.dataset],
+                file_name_template=template.filenametemplate,
+                serial=template.serialnr,
+                stream_name=template.streamname,
+                out_type=template.outtype,
+            )
+            for template in templates
+        ]
+    )
+
+
+def store_texts(task_id: int, refined: Refined) -> None:
+    """The template of command lines, the dictionary that the refiner completed, and marks on the parent's outputs."""
+    JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
+    if refined.params is not None:
+        TaskParams.objects.filter(pk=task_id).update(params=dict(refined.params))
+    mark_transient(refined, Task.objects.values_list("parent_id", flat=True).get(pk=task_id))
+
+
+def mark_transient(refined: Refined, parent_id: int | None) -> None:
+    """Outputs of the parent that this task makes superfluous need not be kept for ever."""
+    if not refined.transient or parent_id is None:
+        return
+    made = Dataset.objects.select_for_update().filter(
+        task_id=parent_id, type__in=OUTPUT_TYPES, name__in=refined.transient
+    )
+    for row in made.order_by("id"):
+        if "tr" not in Attributes.parse(row.attributes):
+            row.attributes = ",".join(filter(None, [row.attributes, "tr=1"]))
+            row.save(update_fields=["attributes"])
+
+
+def register_outputs(task: Task, rows: Iterable[Dataset]) -> None:
+    """Register the outputs of a task with data management, in the containers that they belong to.
+
+    Raises ForeignDatasetError when a name is that of somebody else's dataset or container.
+    """
+    outputs = [row for row in rows if row.type in MADE_TYPES]
+    if not outputs:
+        return
+    names = list(dict.fromkeys(row.name for row in outputs))
+    data_management().create(names, scope=scope_of(names[0], task.user), by=maker_of(task))
+    by_container: dict[str, list[str]] = {}
+    for row in outputs:
+        if row.container_name:
+            by_container.setdefault(row.container_name, []).append(row.name)
+    for container, names in by_container.items():
+        data_management().add_to_container(container, names, by=maker_of(task))

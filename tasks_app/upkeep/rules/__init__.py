@@ -1,0 +1,1 @@
+"""Caps on users, overloaded queues, tasks that are withheld. Pure."""

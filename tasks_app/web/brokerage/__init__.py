@@ -1,0 +1,1 @@
+"""Pages that say why: verdicts of brokers, waits, what-if."""

@@ -1,0 +1,1 @@
+"""Pages on datasets and the local catalogue."""

@@ -1,0 +1,1 @@
+"""What every page has around it: time window, search, bells, keyset pages."""

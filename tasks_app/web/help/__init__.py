@@ -1,0 +1,1 @@
+"""The help, drawn from the tables of the code."""

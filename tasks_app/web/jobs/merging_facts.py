@@ -1,0 +1,45 @@
+"""What the page of a job says about merging: by whom its output is merged, or whose outputs it merges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tasks_app.domain.states import JobStatus
+from tasks_app.models import Job, JobRetryHistory
+from tasks_app.models.job import JobColumns
+from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """A sentence that goes on with some jobs; `more`: there are others."""
+
+    sentence: str
+    jobs: tuple[Job, ...] = ()
+    more: bool = False
+
+
+def of_job(job: JobColumns) -> Merging | None:
+    """None for a job that has nothing to do with merging."""
+    links = JobRetryHistory.objects.filter(relation_type="merge", task_id=job.task_id)
+    if job.processing_type == PROCESSING_TYPE:
+        made_by = list(
+            links.filter(new_job_id=job.id).order_by("old_job_id").values_list("old_job_id", flat=True)[: SHOWN + 1]
+        )
+        found = tuple(Job.objects.filter(pk__in=made_by[:SHOWN]).order_by("id"))
+        return Merging("The job merges what others have made:", found, len(made_by) > SHOWN) if found else None
+    if job.status not in (JobStatus.MERGING, JobStatus.FINISHED):
+        return None
+    latest = links.filter(old_job_id=job.id).order_by("-new_job_id").values_list("new_job_id", flat=True).first()
+    merge_job = Job.objects.filter(pk=latest).first() if latest else None
+    if job.status == JobStatus.FINISHED:
+        return Merging("Its output was merged by", (merge_job,)) if merge_job else None
+    if merge_job is None:
+        return Merging(
+            "Its output waits to be merged: until a merge job is full, or no job of the task is left at the site."
+        )
+    if merge_job.status in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED):
+        return Merging("Its output waits to be merged again, after", (merge_job,))
+    return Merging("Its output waits to be merged by", (merge_job,))

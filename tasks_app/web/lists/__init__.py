@@ -1,0 +1,1 @@
+"""How lists are shown: cells, facets, saved views, misspelt parameters."""

@@ -1,0 +1,1 @@
+"""Pages on what keeps the site going: agents, workers, time-outs, configuration, metrics, the audit trail."""

@@ -1,0 +1,86 @@
+"""The page of the configuration: every parameter with its default, what is set here, and rows that are not in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from brokerage_app.grid import configured
+from brokerage_app.policy.configuration import Configuration, Row
+from brokerage_app.policy.parameter import Parameter
+from brokerage_app.policy.parameters import PARAMETERS, parse_key
+from jedisite.identity.callers import Right, needs
+from tasks_app.web.lists.misspelt import takes
+
+TITLES: Final[Mapping[str, str]] = {
+    "brokerage": "Choice of brokers",
+    "taskbrokerage": "Choice of a nucleus",
+    "jobbroker": "Choice of sites, production",
+    "core": "The whole system",
+    "anal_jobbroker": "Choice of sites, analysis",
+    "prio_mgr": "Caps of users and groups",
+    "analy_eval": "Classes of users",
+    "prod_job_throttler": "Throttling of production and others",
+    "anal_job_throttler": "Throttling of analysis (labels user and panda)",
+    "rebroker": "Brokering again",
+    "job_timeout": "Time-outs of jobs",
+    "watcher": "Heartbeats",
+    "watchdog": "Watch dogs of tasks",
+    "anal_watchdog": "Volumes on the way",
+    "user_output": "Outputs of users",
+    "task_withholder": "Holding tasks back",
+    "queue_filler": "Filling empty queues",
+    "jumbo_dog": "Jumbo jobs",
+    "jobgen": "Making jobs",
+    "dbproxy": "Scouts, tasks and priorities",
+    "jobdispatch": "Handing out jobs",
+    "taskrefiner": "Refining",
+    "task_setup": "Outputs",
+    "retry_task": "Retries",
+}
+"""Headings of the components, in the order of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A parameter with the rows that set it."""
+
+    parameter: Parameter
+    rows: tuple[Row, ...]
+
+
+def lines(found: Configuration) -> Iterator[Line]:
+    """All parameters with what sets them; rows that are not in force are left out."""
+    bad = {row for row, _ in found.faults()}
+    by_parameter: dict[tuple[str, str], list[Row]] = {}
+    for row in found.rows:
+        parsed = parse_key(row.component, row.key) if row not in bad else None
+        if parsed is not None:
+            by_parameter.setdefault((parsed[0].component, parsed[0].key), []).append(row)
+    for parameter in PARAMETERS:
+        yield Line(parameter, tuple(by_parameter.get((parameter.component, parameter.key), ())))
+
+
+@needs(Right.READ)
+@require_safe
+@takes()
+def configuration_page(request: HttpRequest) -> HttpResponse:
+    found = configured.read()
+    all_lines = list(lines(found))
+    groups = [(title, name, [x for x in all_lines if x.parameter.component == name]) for name, title in TITLES.items()]
+    context = {
+        "section": "help",
+        "groups": groups,
+        "faults": list(found.faults()),
+        "set_here": sum(len(line.rows) for line in all_lines),
+        "may_set": request.user.has_perm("brokerage_app.add_gdpconfig"),
+        "add_url": reverse("admin:brokerage_app_gdpconfig_add"),
+        "cache_s": int(configured.CACHE_S),
+    }
+    return render(request, "tasks_app/configuration.html", context)

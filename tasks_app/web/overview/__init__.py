@@ -1,0 +1,1 @@
+"""The first page, and the page on what needs attention."""

@@ -1,0 +1,1 @@
+"""Pages on global shares and work queues."""

@@ -1,0 +1,1 @@
+"""Pages on queues and sites."""

@@ -1,0 +1,122 @@
+"""What the pages ask of the database: sets of rows for a whole page at once, never one query a row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, Max
+from django.db.models.functions import Substr
+
+from brokerage_app.models import VerdictRecord
+from tasks_app.domain import words
+from tasks_app.domain.job_errors import ALL_FIELDS, COMPONENTS, FIELDS, JobError, main_error
+from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
+from tasks_app.models import Job
+
+ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
+AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
+QUEUED = ",".join(sorted(JOB_QUEUED))
+
+
+def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
+    """The latest verdict of each task that has one."""
+    found = VerdictRecord.objects.filter(task_id__in=list(task_ids)).order_by("task_id", "-id").distinct("task_id")
+    return {verdict.task_id: verdict for verdict in found}
+
+
+def blocking(status: str, error_dialog: str | None, verdict: VerdictRecord | None) -> str:
+    """Why a task gets no further, in a sentence; empty when it did all it was asked, or nothing is known to block it."""
+    if status == TaskStatus.DONE:
+        return ""
+    if words.is_final_task(status):
+        return error_dialog or ""
+    if verdict is not None and not verdict.chosen:
+        return verdict.sentence
+    return error_dialog or ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """Jobs of a task at one site, by status in the order of the matrix's columns."""
+
+    site: str
+    counts: list[tuple[str, int]]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobMatrix:
+    """Jobs of a task: totals by status, and site by status."""
+
+    by_status: dict[str, int] = field(default_factory=dict)
+    rows: list[SiteRow] = field(default_factory=list)
+    running_sites: int = 0
+
+    @property
+    def statuses(self) -> list[str]:
+        return list(self.by_status)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_status.values())
+
+
+def job_matrix(task_id: int) -> JobMatrix:
+    """Jobs of a task by site and status. One query."""
+    cells: dict[str, dict[str, int]] = defaultdict(dict)
+    counted = Job.objects.filter(task_id=task_id).values_list("site", "status").annotate(n=Count("id")).order_by()
+    for site, status, n in counted:
+        cells[site or ""][status] = n
+    present = {status for of_site in cells.values() for status in of_site}
+    order: list[str] = [status for status in words.JOB_TONE_ORDER if status in present]
+    totals: dict[str, int] = {status: sum(of_site.get(status, 0) for of_site in cells.values()) for status in order}
+    rows = [
+        SiteRow(site, [(status, of_site.get(status, 0)) for status in order], sum(of_site.values()))
+        for site, of_site in sorted(cells.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
+    ]
+    running = sum(any(of_site.get(status) for status in JOB_AT_PILOT) for of_site in cells.values())
+    return JobMatrix(totals, rows, running)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Failed jobs of a task with the same main error."""
+
+    error: JobError | None
+    jobs: int
+    last_at: datetime | None
+    example: int
+
+
+def error_groups(task_id: int) -> list[ErrorGroup]:
+    """Failed jobs of a task by component and code, most frequent first; jobs without any code last. One query."""
+    found = (
+        Job.objects.filter(task_id=task_id, status=JobStatus.FAILED)
+        .values(*FIELDS)
+        .annotate(
+            n=Count("id"),
+            last_at=Max("modification_time"),
+            example=Max("id"),
+            **{f"{part.diag_field}_x": Substr(Max(part.diag_field), 1, 300) for part in COMPONENTS},
+        )
+        .order_by("-n")[:200]
+    )
+    groups: dict[str, ErrorGroup] = {}
+    for row in found:
+        values = {name: row.get(f"{name}_x", row.get(name)) for name in ALL_FIELDS}
+        error = main_error(values)
+        key = error.key if error else ""
+        known = groups.get(key)
+        if known is None:
+            groups[key] = ErrorGroup(error, row["n"], row["last_at"], row["example"])
+        else:
+            groups[key] = ErrorGroup(
+                known.error,
+                known.jobs + row["n"],
+                max(known.last_at or row["last_at"], row["last_at"]),
+                max(known.example, row["example"]),
+            )
+    return sorted(groups.values(), key=lambda group: (group.error is None, -group.jobs))

@@ -1,0 +1,88 @@
+"""The tab of a task with its datasets, where they lie, and its files."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import replace
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from brokerage_app.models import DatasetReplica
+from jedisite.identity.callers import Right, caller_of, needs
+from tasks_app.api.v2.data_resources import TaskFileViewSet
+from tasks_app.lists.file_columns import FILES
+from tasks_app.models import CatalogueDataset, Dataset, File, Task
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists.facets import FacetOf
+from tasks_app.web.lists.listing import Listing
+
+DATASETS = 100
+NUMBER = re.compile("[0-9]{1,18}")
+COLUMN = FILES.by_name
+
+
+def _names_of_datasets(keys: Collection[str]) -> dict[str, str]:
+    """Names by number; of those that are numbers of datasets. One query."""
+    numbers = [int(key) for key in keys if NUMBER.fullmatch(key)]
+    return {str(number): name for number, name in Dataset.objects.filter(pk__in=numbers).values_list("id", "name")}
+
+
+LISTING = Listing(
+    page="dashboard:task-inputs",
+    api="api-v2:task-files",
+    section="tasks",
+    title="Files",
+    one="file",
+    many="files",
+    view=TaskFileViewSet,
+    facets=(
+        FacetOf("status", "Status", "seen_status"),
+        FacetOf("type", "Use", "type"),
+        FacetOf("dataset", "Dataset", "dataset_id", names=_names_of_datasets),
+    ),
+    cells={
+        "job_id": cells.to("dashboard:job", COLUMN["job_id"]),
+        "last_failed_job": cells.to("dashboard:job", COLUMN["last_failed_job"]),
+        "last_error": cells.filtered("dashboard:jobs", "error", COLUMN["last_error"]),
+    },
+    template="tasks_app/task_inputs.html",
+    refresh_s=30,
+    nothing_yet="The files of this task are not listed yet.",
+    has_views=False,
+)
+FETCHING = replace(LISTING, cells={**LISTING.cells, "lfn": cells.FETCHED})
+"""The same for those who may have the files."""
+
+
+@needs(Right.READ)
+@require_safe
+def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Datasets with their replicas, and the files with their errors."""
+    task = get_object_or_404(Task, pk=task_id)
+    datasets = list(Dataset.objects.of_task(task_id).shown()[: DATASETS + 1])
+    places: dict[str, list[DatasetReplica]] = defaultdict(list)
+    inputs = [dataset.name for dataset in datasets if dataset.type in INPUT_TYPES]
+    for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
+        places[replica.dataset].append(replica)
+    made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
+    catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
+    return listing.show(
+        request,
+        FETCHING if caller_of(request).may_fetch(task.user, task.working_group) else LISTING,
+        File.objects.filter(task_id=task_id).as_seen(),
+        api_args=(task_id,),
+        task=task,
+        tab="task-inputs",
+        tab_title="Files",
+        datasets=[
+            (dataset, places.get(dataset.name, []), catalogued.get(dataset.name)) for dataset in datasets[:DATASETS]
+        ],
+        more_datasets=len(datasets) > DATASETS,
+        now=timezone.now(),
+    )

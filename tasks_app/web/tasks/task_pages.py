@@ -1,0 +1,124 @@
+"""Pages on tasks: the list, one task, and commands to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Exists
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from brokerage_app.models import ResourceType, VerdictRecord
+from jedisite.identity.callers import Right, caller_of, needs
+from tasks_app.domain import progress
+from tasks_app.domain.states import TASK_FINAL, JobStatus
+from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
+from tasks_app.lifecycle import task_moves
+from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
+from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.web.lists import listing
+from tasks_app.web.lists.misspelt import takes
+from tasks_app.web.tasks import command_buttons, page_queries, scout_words, sentences
+from tasks_app.web.tasks.folding import latest_lines
+from tasks_app.web.tasks.histograms import ENDING
+from tasks_app.web.tasks.task_listing import LISTING
+
+REFRESH_S = 5
+LOG_LINES = 100
+DATASETS = 200
+
+
+@needs(Right.READ)
+@require_safe
+def task_list(request: HttpRequest) -> HttpResponse:
+    """Tasks, newest first unless the address says another order."""
+    return listing.show(request, LISTING)
+
+
+def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> str:
+    """Why no job is made now: no site takes any, or the next time of the schedule has not come."""
+    if verdict is not None and not verdict.chosen:
+        return verdict.sentence
+    return schedule.awaited() if schedule is not None and schedule.ended is None else ""
+
+
+@needs(Right.READ)
+@require_safe
+@takes("unmerged")
+def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
+    """One task: what it does, how far it is, and what went wrong."""
+    histograms = OutputTemplate.objects.filter(task_id=task_id, file_name_template__contains=ENDING)
+    tasks = Task.objects.select_related("work_queue", "params", "periodic").annotate(has_histograms=Exists(histograms))
+    task = get_object_or_404(tasks, pk=task_id)
+    unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
+    asked = Dataset.objects.of_task(task_id)
+    datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
+    masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
+    ranged = _ranged(task, masters)
+    log = latest_lines(task_id, LOG_LINES)
+    verdict = page_queries.latest_verdicts([task_id]).get(task_id)
+    schedule: PeriodicTask | None = getattr(task, "periodic", None)
+    submitted: TaskParams | None = getattr(task, "params", None)
+    matrix = page_queries.job_matrix(task_id)
+    done = progress.of_datasets(masters)
+    if done.failed and not matrix.by_status.get(JobStatus.FAILED):
+        archived = JobArchive.objects.filter(task_id=task_id, status=JobStatus.FAILED)
+        done = replace(done, tried=archived.exists())
+    last = log[0] if log else None
+    facts = sentences.TaskFacts(
+        status=task.status,
+        progress=done,
+        jobs=matrix.by_status,
+        sites=matrix.running_sites,
+        error_dialog=task.error_dialog or "",
+        waits_for=_awaited(verdict, schedule),
+        last_reason=last.reason if last is not None and last.status == task.status else "",
+    )
+    context: dict[str, Any] = {
+        "section": "tasks",
+        "task": task,
+        "line": sentences.status_line(facts),
+        "warned": task_moves.warnings_of(task_id),
+        "progress": done,
+        "has_ended": task.status in TASK_FINAL,
+        "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
+        "unmerged": 0 if "unmerged" in request.GET else unmerged,
+        "more_datasets": len(datasets) > DATASETS,
+        "matrix": matrix,
+        "errors": page_queries.error_groups(task_id),
+        "verdict": verdict,
+        "skips": _skips(verdict),
+        "scouting": scout_words.of_task(task),
+        "log": log,
+        "params": submitted.params if submitted is not None else None,
+        "schedule": schedule,
+        "has_histograms": task.has_histograms,  # type: ignore[attr-defined]
+        "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
+        "buttons": command_buttons.buttons(task, caller_of(request)),
+        "seconds": REFRESH_S,
+        "now": timezone.now(),
+    }
+    return render(request, "tasks_app/task_page.html", context)
+
+
+def _skips(verdict: VerdictRecord | None) -> list[QueueSkip]:
+    """The queues that got nothing. One query, where sites may be variants of one."""
+    if verdict is None or not verdict.skipped:
+        return []
+    sizes = (
+        ResourceType.objects.values_list("name", flat=True) if any("/" in skip[0] for skip in verdict.skipped) else ()
+    )
+    return by_queue(verdict.skipped, verdict.chosen, set(sizes))
+
+
+def _ranged(task: Task, masters: list[Dataset]) -> dict[int, RangedFiles]:
+    """Files of the inputs that are cut into ranges of events, where that many can be counted at once."""
+    rule = SplitRule.parse(task.split_rule)
+    if "NE" not in rule and "DY" not in rule:
+        return {}
+    return files_of_ranges(task.id, [d.id for d in masters if d.type == "input" and 0 < d.files <= MOST_RANGES])

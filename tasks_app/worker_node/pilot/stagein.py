@@ -1,0 +1,98 @@
+"""Brings a job's inputs into its work folder and checks that they are what the server says they are."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from tasks_app.worker_node.pilot.copying import Copied, copy_new
+from tasks_app.worker_node.pilot.errors import Code, JobFailedError
+from tasks_app.worker_node.pilot.job import Input
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What may be an input. Nothing below `hidden`, the site's own folders, but for what lies in a storage.
+
+    `storages` are asked for when they are needed.
+    """
+
+    hidden: Sequence[str]
+    storages: Callable[[], Sequence[Path]]
+
+    def stored(self, path: Path) -> bool:
+        """Whether a path without links lies in a storage."""
+        return any(path.is_relative_to(root) or path.is_relative_to(root.resolve()) for root in self.storages())
+
+    def refuses(self, path: Path) -> bool:
+        return any(path.is_relative_to(Path(folder).resolve()) for folder in self.hidden) and not self.stored(path)
+
+
+def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> int:
+    """Copy all inputs; returns the bytes copied. Raises JobFailedError, and whatever `check` and the storages raise."""
+    return sum(_stage_one(file, folder, check, readable) for file in inputs)
+
+
+def local_path(url: str) -> Path | None:
+    """The path of a `file://` address on this machine, decoded; None for any other address."""
+    for prefix in ("file://localhost/", "file:///"):
+        if url.startswith(prefix):
+            return Path("/" + unquote(url.removeprefix(prefix)))
+    return None
+
+
+def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
+    if not file.url:
+        says = f"Input {file.lfn} has no address: the file is not at its place in the storage"
+        raise JobFailedError(Code.STAGE_IN_FAILED, says)
+    source = local_path(file.url)
+    if source is None:
+        raise JobFailedError(
+            Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read"
+        )
+    try:
+        source = source.resolve()
+        if readable.refuses(source):
+            diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder and in no storage"
+            raise JobFailedError(Code.STAGE_IN_FAILED, diag)
+        # Links were followed above: what became one since leads somewhere that was not looked at.
+        copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False, resolved=True)
+    except FileNotFoundError:
+        raise JobFailedError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
+    except (OSError, ValueError, RuntimeError) as exc:
+        if not isinstance(exc, OSError):
+            raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no path") from exc
+        code = Code.NO_LOCAL_SPACE if exc.errno in (errno.ENOSPC, errno.EDQUOT) else Code.STAGE_IN_FAILED
+        raise JobFailedError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
+    try:
+        compare(file, copied)
+    except JobFailedError as exc:
+        if readable.stored(source):
+            raise
+        # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
+        says = (
+            f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage. If it was "
+            "changed on purpose, register it under another name, for a new task"
+        )
+        raise JobFailedError(exc.failure.code, says) from None
+    log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
+    return copied.size
+
+
+def compare(file: Input, copied: Copied) -> None:
+    """Raises JobFailedError when the copy has another size or checksum than the server expects."""
+    if file.size is not None and file.size != copied.size:
+        raise JobFailedError(
+            Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected"
+        )
+    if file.adler32 is not None and file.adler32 != copied.adler32:
+        raise JobFailedError(
+            Code.INPUT_CHECKSUM_WRONG,
+            f"Input {file.lfn} has the adler32 checksum {copied.hex}, {file.adler32:08x} was expected",
+        )
