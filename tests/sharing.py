@@ -18,8 +18,8 @@ TOGETHER = {
     "whole sites": (
         "tests/flow/test_demo.py",
         "tests/chaos/",
-        "tests/jedisite/test_agent_processes.py",
-        "tests/jedisite/test_cluster.py",
+        "tests/jedisite/agents/test_agent_processes.py",
+        "tests/jedisite/agents/test_cluster.py",
     ),
 }
 """Files whose tests one process runs one after the other, since several of them at once would want more than the machine has."""
@@ -29,7 +29,7 @@ LONGEST_FIRST = (
     *TOGETHER["whole sites"],
     "tests/browser/test_every_page.py",
     "tests/test_other_postgres.py",
-    "tests/tasks_app/test_bench.py",
+    "tests/tasks_app/labs/test_bench.py",
     "tests/flow/test_hostile_payload.py",
     "tests/flow/test_job_timeouts.py",
     "tests/flow/test_watchdogs.py",
@@ -37,8 +37,8 @@ LONGEST_FIRST = (
     "tests/flow/test_long_walk.py",
     "tests/test_house.py",
     "tests/flow/test_random_walk.py",
-    "tests/tasks_app/test_report",
-    "tests/tasks_app/test_generating",
+    "tests/tasks_app/dispatch/test_report",
+    "tests/tasks_app/generation/test_generating",
     "tests/tasks_app/api/",
     "tests/browser/",
     "tests/flow/",

@@ -11,7 +11,7 @@ from tests.lock_places import places, places_in
 from tests.test_passing_over import PASSED_OVER
 from tests.test_waiting import WAITING
 
-_LOCKS, _WAITING, _OVER = "tasks_app.test_locks", "test_waiting", "test_passing_over"
+_LOCKS, _WAITING, _OVER = "tasks_app.lifecycle.test_locks", "test_waiting", "test_passing_over"
 _PASSED = f"{_LOCKS}:test_what_another_process_has_is_passed_over_and_comes_later"
 _LEASE = f"{_LOCKS}:test_a_pass_whose_lease_is_gone_neither_renews_nor_records"
 _MOVES = f"{_LOCKS}:test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote"
@@ -56,7 +56,7 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/agents/watchdogs/stale_locks.py:run": f"{_PASSED}[left_claims]",
     "tasks_app/api/v2/idempotency.py:_clean": f"{_PASSED}[keys]",
-    "tasks_app/lifecycle/claims.py:_give_back": "tasks_app.test_troubles:"
+    "tasks_app/lifecycle/claims.py:_give_back": "tasks_app.lifecycle.test_troubles:"
     "test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_unless_another_has_it",
     "tasks_app/lifecycle/claims.py:_renew": (
         f"{_LOCKS}:test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed"
@@ -90,7 +90,7 @@ TESTED: dict[str, str] = {
         f"{_LOCKS}:test_a_look_for_a_nucleus_sets_the_next_one_of_the_claim_that_it_is_of"
     ),
     "tasks_app/dispatch/reports.py:_BY_SECRET": (
-        "tasks_app.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
+        "tasks_app.dispatch.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
     ),
     "tasks_app/counts/sampling.py:forget": f"{_PASSED}[samples]",
     "tasks_app/submission/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",

@@ -19,13 +19,17 @@ from tests.lacking import lacking
 
 pytestmark = pytest.mark.timeout(660)
 ROOT = Path(__file__).resolve().parent.parent
-WHOLE = ["tests/jedisite/test_partitions.py", "tests/jedisite/test_agents.py", "tests/tasks_app/test_models.py"]
+WHOLE = [
+    "tests/jedisite/database/test_partitions.py",
+    "tests/jedisite/agents/test_agents.py",
+    "tests/tasks_app/models/test_models.py",
+]
 SOME = {
-    "tasks_app/test_dispatch": [
+    "tasks_app/dispatch/test_dispatch": [
         "a_pilot_without_walls_gets_jobs_of_administrators_only",
         "a_storm_of_pilots_gets_each_job_exactly_once",
     ],
-    "tasks_app/test_report": [
+    "tasks_app/dispatch/test_report": [
         "a_job_that_was_handed_out_with_a_secret_is_not_taken_over_by_one_who_knows_its_attempt",
         "a_job_whose_outputs_are_on_their_way_is_kept_alive_by_its_reports",
         "a_late_success_of_a_job_that_was_given_up_is_told_so_by_every_call[failed]",
@@ -34,12 +38,12 @@ SOME = {
         "of_two_contrary_reports_at_once_one_counts",
         'whatever_the_metadata_is_the_end_of_the_job_is_kept[{"a": NaN}]',
     ],
-    "tasks_app/test_feeding": [
+    "tasks_app/inputs/test_feeding": [
         "a_dataset_is_looked_at_again_only_when_its_time_has_come",
         "feeders_at_once_share_the_tasks_and_feed_each_once",
         "names_with_tabs_newlines_and_backslashes_come_back_as_they_were",
     ],
-    "tasks_app/test_generating": [
+    "tasks_app/generation/test_generating": [
         "a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch",
         "files_that_come_back_are_tried_before_new_ones",
         "seeds_of_a_task_are_all_different_when_generators_work_at_once",

@@ -21,7 +21,7 @@ from tests.tasks_app.web.conftest import (  # noqa: F401 - the same filled table
     sites,
     static_root,
 )
-from tests.tasks_app.web.test_task_tabs import moved  # noqa: F401
+from tests.tasks_app.web.tasks.test_task_tabs import moved  # noqa: F401
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -15,7 +15,7 @@ from jedisite.identity import callers
 from tasks_app.failures.booking import book_ends, note_ends
 from tasks_app.models import Command, Job, Task, Worker
 from tests.browser.conftest import NARROW, WIDE
-from tests.tasks_app.web.test_brokerage import decided  # noqa: F401
+from tests.tasks_app.web.brokerage.test_brokerage import decided  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

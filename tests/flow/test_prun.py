@@ -32,7 +32,7 @@ from tasks_app.worker_node.pilot.payload import command_line
 from tests.flow.driving import ROUNDS, add_queue, agents_turn, jobs, status, task
 from tests.flow.pilot import Job as Described
 from tests.flow.pilot import Pilot, report
-from tests.tasks_app.transforms import TRANSFORMS
+from tests.tasks_app.running_transforms import TRANSFORMS
 
 pytestmark = pytest.mark.usefixtures("books")
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "prun_tasks.json").read_text())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.flow.conftest import books, tables
-from tests.tasks_app.transforms import TRANSFORMS, Run
+from tests.tasks_app.running_transforms import TRANSFORMS, Run
 
 __all__ = ["books", "tables"]
 

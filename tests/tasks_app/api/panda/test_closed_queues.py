@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 from brokerage_app.models import Queue
 from tasks_app.dispatch import closed_queues
 from tasks_app.models import Job
-from tests.tasks_app.api.test_live import call
+from tests.tasks_app.api.v2.test_live import call
 
 ACQUIRE, UPDATE, OLD = "/api/v1/pilot/acquire_jobs", "/api/v1/pilot/update_job", "/server/panda/getJob"
 
