@@ -30,7 +30,7 @@ from tasks_app.attention import keeping
 from tasks_app.commands import again, bulk
 from tasks_app.counts import statistics
 from tasks_app.ddm.base import Maker
-from tasks_app.ddm.local import LocalCatalogue
+from tasks_app.ddm.local_storage import LocalCatalogue
 from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report
 from tasks_app.failures import booking, classifying
@@ -593,7 +593,7 @@ def outputs_that_need_not_be_kept(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: storing.mark_transient(refined, parent.id)), free=high)
 
 
-@at("tasks_app/ddm/local.py:LocalCatalogue.create")
+@at("tasks_app/ddm/local_storage.py:LocalCatalogue.create")
 def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
     for name in ("lab.a", "lab.b"):
         CatalogueDataset.objects.create(name=name, scope="lab", owner="ada", made_by_task=7, open=True)

@@ -18,7 +18,7 @@ from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.cases.analysis_weights import Factors
 from brokerage_app.cases.candidates import elsewhere_first
-from brokerage_app.filters import analysis, software
+from brokerage_app.filters import analysis, software_rules
 from brokerage_app.filters.asking import sift
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.formulas.disk import work_dir_for_job_mb
@@ -160,7 +160,7 @@ def _taken_on_trust(case: AnalysisCase, grid: Grid, verdict: Verdict) -> str:
     """What the queue that the task names lacks and was not asked for; "" is nothing."""
     if not case.is_single or not verdict.chosen or not names_software(case):
         return ""
-    skip = software.has_software(case, grid.sites[verdict.chosen[0].site])
+    skip = software_rules.has_software(case, grid.sites[verdict.chosen[0].site])
     return f"Not asked, as the task names its site: {skip.detail}." if skip is not None else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
-from brokerage_app.filters import analysis, policy, resources, slots, software, state
+from brokerage_app.filters import analysis, policy, resources, slots, software_rules, state
 from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
 
@@ -124,8 +124,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(resources.core_mode, _several_or_one, title="cores"),
     Rule(resources.max_cores, _limits_cores),
     Rule(analysis.fits_gpu_queue, title="queue of GPUs"),
-    Rule(software.has_software, asks_software),
-    Rule(software.has_gpu, _asks_gpu_alone, title="GPU"),
+    Rule(software_rules.has_software, asks_software),
+    Rule(software_rules.has_gpu, _asks_gpu_alone, title="GPU"),
     Rule(slots.enough_memory, _asks_memory, title="memory"),
     Rule(direct_access, _direct_only),
     Rule(slots.enough_scratch, title="scratch disk"),

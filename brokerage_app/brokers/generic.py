@@ -10,7 +10,7 @@ from brokerage_app.cases.candidates import in_order as names_in_order
 from brokerage_app.cases.case import PlaceCase, grid_of
 from brokerage_app.filters import capacity, data, policy, resources, state
 from brokerage_app.filters.asking import Rule, Weigh, sift
-from brokerage_app.filters.software import has_software
+from brokerage_app.filters.software_rules import has_software
 from brokerage_app.formulas import software
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds

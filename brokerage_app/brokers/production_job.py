@@ -9,7 +9,7 @@ from typing import Final
 
 from brokerage_app.cases.candidates import candidates, elsewhere_first
 from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
-from brokerage_app.filters import capacity, data, events, network, policy, resources, slots, software, state
+from brokerage_app.filters import capacity, data, events, network_rules, policy, resources, slots, software_rules, state
 from brokerage_app.filters.asking import Rule, Sifted, sift
 from brokerage_app.formulas.disk import work_dir_for_job_mb
 from brokerage_app.formulas.software import resolved_platform
@@ -187,10 +187,10 @@ DIRECT_ONLY: Final = 2
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(state.online_or_standby, title="status"),
-    Rule(network.nucleus_writable, _has_nucleus, temporary=True),
-    Rule(network.nucleus_not_flooded, _has_nucleus, temporary=True),
-    Rule(network.link_open, _has_nucleus),
-    Rule(network.link_not_full, _has_nucleus, temporary=True),
+    Rule(network_rules.nucleus_writable, _has_nucleus, temporary=True),
+    Rule(network_rules.nucleus_not_flooded, _has_nucleus, temporary=True),
+    Rule(network_rules.link_open, _has_nucleus),
+    Rule(network_rules.link_not_full, _has_nucleus, temporary=True),
     Rule(policy.not_opportunistic, _is_urgent),
     Rule(state.active, _wants_active, temporary=True),
     Rule(policy.has_share, _asks_share),
@@ -198,7 +198,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(slots.disks_not_busy, _asks_disk_io, temporary=True),
     Rule(resources.core_mode, _asks_cores, title="cores"),
     Rule(resources.max_cores, _asks_max_cores),
-    Rule(software.has_software, _asks_software),
+    Rule(software_rules.has_software, _asks_software),
     Rule(slots.enough_memory, _asks_memory, title="memory"),
     Rule(data.direct_access, _asks_direct),
     Rule(slots.enough_scratch, title="scratch disk"),
@@ -208,7 +208,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(slots.long_enough, title="walltime"),
     Rule(slots.long_enough_for_unmeasured, _is_not_measured, title="walltime of unmeasured jobs"),
     Rule(slots.not_too_short, title="least walltime"),
-    Rule(software.has_connectivity, _asks_network, title="connectivity"),
+    Rule(software_rules.has_connectivity, _asks_network, title="connectivity"),
     Rule(events.event_service, _is_not_single),
     Rule(capacity.not_too_many_transferring, temporary=True, title="transferring jobs"),
     Rule(policy.within_pledge, _is_short_of_work),
@@ -227,7 +227,7 @@ FINAL: Final[tuple[Rule, ...]] = (
     Rule(capacity.not_locked, title="lock"),
     Rule(data.local_data_only, _reads_input),
     Rule(capacity.under_cap, _is_not_express, title="cap on queued jobs"),
-    Rule(network.fast_enough, _is_express, title="network"),
+    Rule(network_rules.fast_enough, _is_express, title="network"),
     Rule(capacity.under_cap_of_type, _is_not_express, title="cap on queued jobs of the type"),
 )
 """Asked of those that are left and have no temporary problem."""

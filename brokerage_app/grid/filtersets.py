@@ -9,7 +9,7 @@ import django_filters
 from django.db.models import QuerySet
 
 from brokerage_app.models import Queue, Site, StorageEndpoint
-from jedisite.vocabulary.choices import ChoiceFilter, NameFilter
+from jedisite.web.choices import ChoiceFilter, NameFilter
 from jedisite.web.filters_by_name import KnownFilter, NamedFilters
 
 

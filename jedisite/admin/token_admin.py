@@ -19,8 +19,8 @@ from jedisite.admin.base import ReadOnlyAdmin
 from jedisite.admin.list_filters import days
 from jedisite.identity import tokens
 from jedisite.identity.callers import issue_token, row_of_token
+from jedisite.identity.one_line import check_one_line
 from jedisite.models import ApiToken, DeviceLogin, LoginAttempts
-from jedisite.vocabulary.one_line import check_one_line
 from jedisite.vocabulary.roles import Scope
 from jedisite.vocabulary.words import plural
 

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from jedisite.identity import tokens
 from jedisite.identity.callers import Right, bearer, caller_of, needs
+from jedisite.identity.one_line import check_one_line
 from jedisite.models import ApiToken
-from jedisite.vocabulary.one_line import check_one_line
 from jedisite.vocabulary.roles import SCOPE_WORDS, Scope
 
 SHOWN = 200

@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents.passes import Pass, owner
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import error_summary, final_verdict
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.failures.error_queries import errors_of
@@ -174,7 +174,7 @@ def _dialog(task: Task, ended: _Ended, found: Findings | None = None) -> str | N
     return ". ".join(parts) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
 
 
-_SHOWN = (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE, codes.TASK_PARENT_NOT_DONE)
+_SHOWN = (refusal_codes.TASK_GOAL_MISSED, refusal_codes.TASK_PARENT_INCOMPLETE, refusal_codes.TASK_PARENT_NOT_DONE)
 
 
 def _verdict(task: Task) -> _Ended:

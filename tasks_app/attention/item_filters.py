@@ -9,7 +9,7 @@ import django_filters
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from jedisite.vocabulary.choices import ChoiceFilter
+from jedisite.web.choices import ChoiceFilter
 from tasks_app.attention.rules.findings import KINDS
 from tasks_app.models import AttentionItem
 

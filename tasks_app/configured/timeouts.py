@@ -19,7 +19,7 @@ from django.core.checks import Error
 
 from brokerage_app.grid.configured import configuration
 from brokerage_app.policy import filling
-from tasks_app.configured import limits
+from tasks_app.configured import site_limits
 from tasks_app.domain import job_timeouts, throttling
 from tasks_app.domain.job_timeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule, TimeoutSettings
 from tasks_app.domain.killcodes import kill_code
@@ -400,7 +400,7 @@ def limit(name: str, suffix: str = "", *, vo: str = "") -> timedelta:
     Raises KeyError for an unknown name.
     """
     row = TABLE[name]
-    seconds = limits.given().get(name)
+    seconds = site_limits.given().get(name)
     if seconds is not None:
         return timedelta(seconds=seconds)
     if name in PARAMETERS:
@@ -414,7 +414,7 @@ def limit(name: str, suffix: str = "", *, vo: str = "") -> timedelta:
 
 def variants(name: str) -> list[tuple[str, str]]:
     """What the limit differs by here, besides the general one: (suffix, VO) for each row of the configuration."""
-    if name not in PARAMETERS or name in limits.given():
+    if name not in PARAMETERS or name in site_limits.given():
         return []
     return [pair for pair in configuration().variants(*PARAMETERS[name]) if any(pair)]
 
@@ -470,10 +470,10 @@ def check_limits(**_: object) -> list[Error]:
     """Django's check that JEDI_LIMITS names only what there is."""
     return [
         Error(
-            f"JEDI_LIMITS sets {name}, which is neither a time-out nor one of {', '.join(limits.COMPONENTS)}",
+            f"JEDI_LIMITS sets {name}, which is neither a time-out nor one of {', '.join(site_limits.COMPONENTS)}",
             id="tasks.E001",
         )
-        for name in limits.unknown(limits.given(), TABLE)
+        for name in site_limits.unknown(site_limits.given(), TABLE)
     ]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def data_management() -> DataManagement:
-    from tasks_app.ddm.local import catalogue
+    from tasks_app.ddm.local_storage import catalogue
 
     return catalogue
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import TaskStatus
@@ -101,7 +101,9 @@ def final_verdict(books: Books) -> FinalVerdict:
         return verdict
     reached = completeness(books) / 10
     wanted = (FULL_GOAL if books.goal is None else books.goal) / 10
-    missed = Reason(codes.TASK_GOAL_MISSED, f"{reached:g} % of the input was processed, the goal is {wanted:g} %")
+    missed = Reason(
+        refusal_codes.TASK_GOAL_MISSED, f"{reached:g} % of the input was processed, the goal is {wanted:g} %"
+    )
     if books.use_exhausted and not books.passed:
         return FinalVerdict(TaskStatus.EXHAUSTED, missed)
     if books.fail_unreached:
@@ -112,35 +114,35 @@ def final_verdict(books: Books) -> FinalVerdict:
 def _by_files(books: Books) -> FinalVerdict:
     words = f"{books.finished} of {plural(books.files, 'input file was', 'input files were')} processed"
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
-        return FinalVerdict(TaskStatus.FAILED, Reason(codes.TASK_NONE_DONE, words))
+        return FinalVerdict(TaskStatus.FAILED, Reason(refusal_codes.TASK_NONE_DONE, words))
     if books.finished < books.files:
-        return FinalVerdict(TaskStatus.FINISHED, Reason(codes.TASK_SOME_DONE, words))
+        return FinalVerdict(TaskStatus.FINISHED, Reason(refusal_codes.TASK_SOME_DONE, words))
     if books.parent in _PARENT_FAILED:
         return _with_its_parent(TaskStatus.FAILED, words, books)
     if books.parent is not None and books.parent != TaskStatus.DONE:
         return _with_its_parent(TaskStatus.FINISHED, words, books)
     if books.mutable:
         return FinalVerdict(
-            TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
+            TaskStatus.FINISHED, Reason(refusal_codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
         )
     if books.maker is not None:
         said = f"{words}; {books.maker.how}{UNMADE}, run this one again ({_HOW})"
         status = TaskStatus.FINISHED if books.maker.later else TaskStatus.DONE
-        return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, said))
-    return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))
+        return FinalVerdict(status, Reason(refusal_codes.TASK_PARENT_INCOMPLETE, said))
+    return FinalVerdict(TaskStatus.DONE, Reason(refusal_codes.TASK_ALL_DONE, words))
 
 
 def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdict:
     """The end of a task of which all that there is was processed, and which is not done for its parent."""
     if books.reads_parent:
         return FinalVerdict(
-            status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then")
+            status, Reason(refusal_codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then")
         )
     why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
     then = f"once the parent task is done, this one is done too{_NO_JOB}"
     if status == TaskStatus.FAILED:
         then = f"once the parent task is done, run this one again ({_HOW}): it is done then{_NO_JOB}"
-    return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
+    return FinalVerdict(status, Reason(refusal_codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 
 
 def without_parent(dialog: str | None) -> str | None:

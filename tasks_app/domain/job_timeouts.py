@@ -17,7 +17,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, Literal
 
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import JOB_OPEN, JobStatus
@@ -203,7 +203,7 @@ J, H, D = JobStatus, timedelta(hours=1), timedelta(days=1)
 _DEFINED = frozenset({J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED})
 _QUEUED = frozenset({J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING})
 _ACTIVE = JOB_OPEN - _DEFINED
-_WAITED, _SILENT = codes.JOB_WAITED_TOO_LONG, codes.JOB_LOST_HEARTBEAT
+_WAITED, _SILENT = refusal_codes.JOB_WAITED_TOO_LONG, refusal_codes.JOB_LOST_HEARTBEAT
 
 
 def _kill(
@@ -255,7 +255,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         H / 2,
         Kill.JEDI_FORCE,
         "nothing waits for this merge job any more",
-        codes.JOB_NO_PARENT,
+        refusal_codes.JOB_NO_PARENT,
         lambda job, now: job.orphan_merge,
     ),
     _kill("pending", J.PENDING, Labels.ANY, "created", H, Kill.EXPIRED_WAITING, _OUT),
@@ -271,7 +271,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         4 * H,
         Kill.REASSIGN,
         "{status} for more than {limit} at a queue ({queue}) that starts no jobs",
-        codes.JOB_QUEUE_INACTIVE,
+        refusal_codes.JOB_QUEUE_INACTIVE,
         _queue_asleep,
         Priority.URGENT,
     ),
@@ -283,7 +283,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         timedelta(0),
         Kill.REASSIGN,
         "the queue ({queue}) is {queue_status}",
-        codes.JOB_QUEUE_INACTIVE,
+        refusal_codes.JOB_QUEUE_INACTIVE,
         lambda job, now: job.queue.closed and not job.build,
     ),
     _kill(
@@ -305,7 +305,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         H / 6,
         Kill.REASSIGN,
         "activated for more than {limit} at a queue ({queue}) whose pilots have stopped asking for jobs",
-        codes.JOB_QUEUE_INACTIVE,
+        refusal_codes.JOB_QUEUE_INACTIVE,
         lambda job, now: job.queue.silent and not (job.bound or job.build or job.merge),
     ),
     _kill("activated", frozenset({J.ACTIVATED, J.STARTING}), Labels.PRODUCTION, "status", 2 * D, Kill.REASSIGN, _OUT),
@@ -319,10 +319,10 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         D,
         Kill.EXPIRED,
         _OUT,
-        codes.JOB_RAN_TOO_LONG,
+        refusal_codes.JOB_RAN_TOO_LONG,
         lambda job, now: job.event_service and (job.merge or job.priority >= 900),
     ),
-    _kill("running", J.RUNNING, Labels.ANY, "status", 21 * D, Kill.EXPIRED, _OUT, codes.JOB_RAN_TOO_LONG),
+    _kill("running", J.RUNNING, Labels.ANY, "status", 21 * D, Kill.EXPIRED, _OUT, refusal_codes.JOB_RAN_TOO_LONG),
     _fail(
         "heartbeat",
         frozenset({J.STARTING, J.RUNNING}),
@@ -339,7 +339,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         "status",
         3 * H,
         _HELD,
-        codes.JOB_NOT_BOOKED,
+        refusal_codes.JOB_NOT_BOOKED,
         lambda job, now: not job.report_waits,
     ),
     _fail(
@@ -349,11 +349,11 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         "status",
         3 * H,
         _HELD,
-        codes.JOB_NOT_BOOKED,
+        refusal_codes.JOB_NOT_BOOKED,
         None,
         Priority.URGENT,
     ),
-    _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", 48 * H, _HELD, codes.JOB_NOT_BOOKED),
+    _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", 48 * H, _HELD, refusal_codes.JOB_NOT_BOOKED),
     _fail(
         "own_transfer",
         J.TRANSFERRING,
@@ -371,7 +371,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         "status",
         2 * D,
         _STUCK,
-        codes.JOB_TRANSFER_TOO_LONG,
+        refusal_codes.JOB_TRANSFER_TOO_LONG,
         None,
         Priority.URGENT,
         _transfer,
@@ -383,7 +383,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         "status",
         6 * D,
         _STUCK,
-        codes.JOB_TRANSFER_TOO_LONG,
+        refusal_codes.JOB_TRANSFER_TOO_LONG,
         lambda job, now: not _urgent_transfer(job),
         vary=_transfer,
     ),
@@ -395,7 +395,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         "heartbeat",
         2 * H,
         Do.RECHECK,
-        codes.JOB_TRANSFER_UNCHECKED,
+        refusal_codes.JOB_TRANSFER_UNCHECKED,
         "no news of its outputs for {limit}",
     ),
     _kill("before_activation", _DEFINED, Labels.ANY, "created", 7 * D, Kill.EXPIRED, _OUT),
@@ -408,7 +408,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
         7 * D,
         Kill.EXPIRED,
         "not ended within {limit} after it was made",
-        codes.JOB_RAN_TOO_LONG,
+        refusal_codes.JOB_RAN_TOO_LONG,
     ),
 )
 """All time-outs; of those that are over, the first one counts."""

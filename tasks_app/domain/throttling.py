@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import Books, completeness
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
@@ -71,7 +71,7 @@ def throttle_by_attempts(
         f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {plural(minutes, 'minute')}"
     )
     return TaskStep(
-        Reason(codes.TASK_MANY_ATTEMPTS, detail), TaskStatus.THROTTLED, until=now + length, num_throttled=step
+        Reason(refusal_codes.TASK_MANY_ATTEMPTS, detail), TaskStatus.THROTTLED, until=now + length, num_throttled=step
     )
 
 
@@ -80,9 +80,11 @@ def release_throttled(status: str, until: datetime | None, unused_files: int, no
     if status != TaskStatus.THROTTLED:
         return None
     if until is None or until <= now:
-        return TaskStep(Reason(codes.TASK_UNTHROTTLED, "the period of throttling is over"), back=True)
+        return TaskStep(Reason(refusal_codes.TASK_UNTHROTTLED, "the period of throttling is over"), back=True)
     if unused_files <= 0:
-        return TaskStep(Reason(codes.TASK_UNTHROTTLED, "all files are in jobs, so there is nothing to hold"), back=True)
+        return TaskStep(
+            Reason(refusal_codes.TASK_UNTHROTTLED, "all files are in jobs, so there is nothing to hold"), back=True
+        )
     return None
 
 
@@ -132,7 +134,7 @@ def boost(view: BoostView, limits: BoostLimits | None = None) -> TaskStep | None
     left = plural(view.jobs_to_do, "job is", "jobs are")
     detail = f"{done} % of {plural(view.files, 'file is', 'files are')} done and {left} left: priority {priority}"
     detail += f", share {share}" if share else ""
-    return TaskStep(Reason(codes.TASK_BOOSTED, detail), priority=priority, share=share)
+    return TaskStep(Reason(refusal_codes.TASK_BOOSTED, detail), priority=priority, share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def auto_pause(view: FailureView, limits: PauseLimits) -> TaskStep | None:
             detail = f"{words} ({100 * part / total:.0f} %), {most:g} % are the limit; " + plural(
                 view.remaining, "job remains", "jobs remain"
             )
-            return TaskStep(Reason(codes.TASK_AUTO_PAUSED, detail), TaskStatus.PAUSED)
+            return TaskStep(Reason(refusal_codes.TASK_AUTO_PAUSED, detail), TaskStatus.PAUSED)
     return None
 
 
@@ -236,14 +238,14 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
     if view.frozen_since is not None and now - view.frozen_since >= limit and not parent_works:
         days = limit / timedelta(days=1)
         detail = f"nothing could be done since {view.frozen_since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
-        return TaskStep(Reason(codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
+        return TaskStep(Reason(refusal_codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
     due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
     if now < due:
         return None
     seconds = int((now - view.since).total_seconds())
     waited = plural(seconds, "second") if seconds < 60 else plural(seconds // 60, "minute")
     detail = f"returns to {view.old_status} after {waited}"
-    return TaskStep(Reason(codes.TASK_TRIES_AGAIN, detail), back=True)
+    return TaskStep(Reason(refusal_codes.TASK_TRIES_AGAIN, detail), back=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ def leave_exhausted(view: ExhaustedView, now: datetime, limit: timedelta = EXHAU
         return None
     days = limit / timedelta(days=1)
     detail = f"exhausted since {view.since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
-    return TaskStep(Reason(codes.TASK_EXHAUSTED_TOO_LONG, detail), TaskStatus.FINISHING)
+    return TaskStep(Reason(refusal_codes.TASK_EXHAUSTED_TOO_LONG, detail), TaskStatus.FINISHING)
 
 
 def finish_achieved(status: str, books: Books, untried_files: int) -> TaskStep | None:
@@ -271,4 +273,4 @@ def finish_achieved(status: str, books: Books, untried_files: int) -> TaskStep |
     if reached < books.goal:
         return None
     detail = f"{reached / 10:g} % of the input was processed, the goal is {books.goal / 10:g} %, every file was tried"
-    return TaskStep(Reason(codes.TASK_GOAL_REACHED, detail), TaskStatus.FINISHING, soft_finish=True)
+    return TaskStep(Reason(refusal_codes.TASK_GOAL_REACHED, detail), TaskStatus.FINISHING, soft_finish=True)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
-
 from tasks_app.domain import words
 
 
@@ -58,19 +55,3 @@ def of_cores(cores: int, pledged: int) -> Bullet:
         )
     label = f"{words.plural(cores, 'core runs', 'cores run')}, {words.plural(pledged, 'is', 'are')} pledged"
     return of_amount(cores, pledged, label, "ok" if cores >= 0.85 * pledged else "warn" if cores else "bad")
-
-
-def svg(bullet: Bullet) -> SafeString:
-    """The bar without a band, for cells of lists: what the template `partials/bullet.html` draws, quickly."""
-    mark = ""
-    if bullet.mark_start is not None:
-        mark = format_html('<rect class="mark" x="{}%" y="8%" width="1.5%" height="84%"/>', bullet.mark_start)
-    return format_html(
-        '<svg class="bullet" role="img" aria-label="{}" preserveAspectRatio="none"><title>{}</title>'
-        '<rect class="{}" x="0" y="28%" width="{}%" height="44%"/>{}</svg>',
-        bullet.label,
-        bullet.label,
-        bullet.tone,
-        bullet.value,
-        mark,
-    )

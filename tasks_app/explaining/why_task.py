@@ -25,7 +25,7 @@ from jedisite.models import Agent, Trouble
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.commands import nothing_new
 from tasks_app.configured import timeouts
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
 from tasks_app.explaining import deciding_again
@@ -230,7 +230,7 @@ def _said(record: VerdictRecord | None) -> VerdictFact | None:
     if record is None:
         return None
     # A code of a former version says no more than that the task waits.
-    code = record.code if not record.code or record.code in refusals.all_codes() else codes.TASK_WAITS_TO_RETRY
+    code = record.code if not record.code or record.code in refusals.all_codes() else refusal_codes.TASK_WAITS_TO_RETRY
     return VerdictFact(
         code, record.sentence, len(chosen_queues(record)), record.at, record.stopped is not None, record.first_at
     )

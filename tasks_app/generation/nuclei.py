@@ -34,7 +34,7 @@ from tasks_app.inputs.preprocessed import params_of
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.params.codes import CODES
+from tasks_app.params.split_codes import CODES
 from tasks_app.params.splitrule import SplitRule
 
 NUCLEUS_ROLE: Final = "nucleus"

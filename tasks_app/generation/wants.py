@@ -15,8 +15,8 @@ from brokerage_app.vocabulary.needs import InputData, TaskNeeds
 from jedisite.database.sql import hot_cursor
 from tasks_app.inputs.locality import inputs_of
 from tasks_app.models import Dataset, Task, TaskParams
-from tasks_app.params.codes import CODES
 from tasks_app.params.kinds import names_of
+from tasks_app.params.split_codes import CODES
 from tasks_app.params.splitrule import SplitRule
 
 MB: Final = 1024 * 1024

@@ -14,7 +14,7 @@ from django_filters.fields import IsoDateTimeField
 
 from brokerage_app.models import DatasetReplica, VerdictRecord
 from jedisite.models import AuditEntry
-from jedisite.vocabulary.choices import ChoiceFilter, NameFilter
+from jedisite.web.choices import ChoiceFilter, NameFilter
 from jedisite.web.filters_by_name import NamedFilters
 from tasks_app.domain import window
 from tasks_app.domain.fingerprints import CATEGORIES

@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.shellwords import words_of
-from tasks_app.worker_node.pilot.names import sandbox_of
+from tasks_app.worker_node.pilot.safe_names import sandbox_of
 
 LABEL = "panda"
 TRANSFORM = "build_command"

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from jedisite.vocabulary.words import plural
 from tasks_app.params.amounts import check_amounts
 from tasks_app.params.clientwords import is_from_client
-from tasks_app.params.codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.differences import Differences, differences
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.keys import DS_FOR_KEY, KEYS, stream_of_ds_for
 from tasks_app.params.kinds import Key, check_value
 from tasks_app.params.schema import TaskParams
+from tasks_app.params.split_codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.splitrule import SplitRule
 
 RULE_KEYS: Mapping[str, str] = MappingProxyType(

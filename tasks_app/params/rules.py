@@ -13,7 +13,7 @@ from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, bad_placeholders, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
-from tasks_app.worker_node.pilot.names import reserved_for
+from tasks_app.worker_node.pilot.safe_names import reserved_for
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from tasks_app.params.codes import CODES, NEEDS_MORE_THAN_ZERO
+from tasks_app.params.split_codes import CODES, NEEDS_MORE_THAN_ZERO
 
 _VALUES: dict[Literal["int", "flag", "enum", "signed", "text", "fields", "rules"], re.Pattern[str]] = {
     "int": re.compile(r"\d{1,18}"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from tasks_app.params.codes import number_of
 from tasks_app.params.keys import KEYS
 from tasks_app.params.schema import TaskParams
+from tasks_app.params.split_codes import number_of
 from tasks_app.params.splitrule import SplitRule
 
 Values = dict[str, str]

@@ -7,7 +7,7 @@ import uuid
 from datetime import datetime
 
 from tasks_app.params.items import PLACEHOLDER
-from tasks_app.params.names import named_sites
+from tasks_app.params.kept_names import named_sites
 from tasks_app.params.schedule import moment
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule

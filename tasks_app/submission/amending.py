@@ -22,9 +22,9 @@ from tasks_app.lifecycle.job_moves import set_priority, set_share
 from tasks_app.models import Dataset, File, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.faults import Faults, ParamErrors, shown
+from tasks_app.params.kept_names import named_sites
 from tasks_app.params.keys import KEYS
 from tasks_app.params.kinds import check_value, names_of
-from tasks_app.params.names import named_sites
 from tasks_app.params.resubmission import ATTRIBUTES, RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError

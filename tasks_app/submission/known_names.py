@@ -20,7 +20,7 @@ from brokerage_app.policy.placement import NoPlaceError, check_leaf
 from jedisite.identity import user_names
 from jedisite.vocabulary.words import sentence
 from tasks_app.ddm import data_management
-from tasks_app.ddm.local import nearest_data
+from tasks_app.ddm.local_storage import nearest_data
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.domain.scopes import without_scope
 from tasks_app.inputs import data_rights, makers
@@ -29,7 +29,7 @@ from tasks_app.inputs.slices import SEQUENCE
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.params import clientwords, names
+from tasks_app.params import clientwords, kept_names
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
@@ -115,9 +115,9 @@ class Tables:
 def check_params(params: TaskParams) -> list[str]:
     """Check the names in a submission. Returns sentences on what is allowed and worth saying. Raises ParamErrors."""
     faults, tables = Faults(), Tables()
-    names.check_params(params, tables, faults)
+    kept_names.check_params(params, tables, faults)
     faults.raise_if_any()
-    return [*names.foreign_transforms(params, tables), *names.no_place_left(params, tables)]
+    return [*kept_names.foreign_transforms(params, tables), *kept_names.no_place_left(params, tables)]
 
 
 def check_owner(user: str) -> None:
@@ -325,8 +325,8 @@ def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:
 def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()) -> None:
     """Check the names in the parameters of a command for these tasks, with the changes that it may bring. Raises ParamErrors."""
     faults, tables = Faults(), Tables()
-    names.check_places(given or {}, tables, faults, auto=False)
-    names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
+    kept_names.check_places(given or {}, tables, faults, auto=False)
+    kept_names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
     faults.raise_if_any()
     check_changes(given, asked)
 

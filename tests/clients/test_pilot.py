@@ -1,6 +1,6 @@
 """PanDA's own pilot, as it comes from the package index, in the slots of an installation.
 
-It kills processes of its user all over the machine unless it is held: see `tasks_app/worker_node/submitters/panda.py`.
+It kills processes of its user all over the machine unless it is held: see `tasks_app/worker_node/submitters/panda_pilots.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from tasks_app.worker_node.submitters.panda import CannotIsolateError, check
+from tasks_app.worker_node.submitters.panda_pilots import CannotIsolateError, check
 from tests.installation import ROOT, Site, wait_for
 from tests.lacking import lacking
 

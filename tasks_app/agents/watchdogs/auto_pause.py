@@ -12,7 +12,7 @@ from django.db import connection
 
 from jedisite.agents import troubles
 from jedisite.agents.passes import Pass
-from tasks_app.configured import limits
+from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
 from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
 from tasks_app.lifecycle import task_moves
@@ -48,12 +48,12 @@ def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
     """The limits of tasks of a label and share; without a rate nothing is paused."""
 
     def percent(name: str) -> float | None:
-        rate = limits.number(name, label, share, vo=vo) if share else limits.number(name, label, vo=vo)
+        rate = site_limits.number(name, label, share, vo=vo) if share else site_limits.number(name, label, vo=vo)
         return rate * 100 if rate else None
 
     return PauseLimits(
-        min_jobs=int(limits.number("MIN_JOBS_TO_PAUSE", label, vo=vo) or 0),
-        min_remaining=int(limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label, vo=vo) or 0),
+        min_jobs=int(site_limits.number("MIN_JOBS_TO_PAUSE", label, vo=vo) or 0),
+        min_remaining=int(site_limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label, vo=vo) or 0),
         max_failed_percent=percent("MAX_JOB_FAILURE_RATE_TO_PAUSE"),
         max_lost_percent=percent("MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE"),
     )

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from brokerage_app.grid import installed_policy
 from jedisite.agents.passes import Pass, owner
-from tasks_app.configured import limits
+from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.domain.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
 from tasks_app.domain.users_work import is_users, users_tasks
@@ -43,7 +43,7 @@ SELECT f.files, f.done, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::n
 
 def run(limit: int = LIMIT) -> Pass:
     """Hurry running tasks that are nearly complete, and their queued jobs. Each task once."""
-    given = BoostLimits(limits.number("BOOST_DONE_PERCENT") or 0, int(limits.number("BOOST_JOBS_BELOW") or 0))
+    given = BoostLimits(site_limits.number("BOOST_DONE_PERCENT") or 0, int(site_limits.number("BOOST_JOBS_BELOW") or 0))
     if not _has_express():
         given = replace(given, share=None)
     condition = _CANDIDATE.format(percent=float(given.done_percent), with_share=given.share is not None)

@@ -24,7 +24,7 @@ from jedisite.agents import troubles
 from jedisite.agents.passes import Pass
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
-from tasks_app.ddm.local import catalogue
+from tasks_app.ddm.local_storage import catalogue
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.scopes import scope_of_user
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL

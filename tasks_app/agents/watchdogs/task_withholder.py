@@ -21,7 +21,7 @@ from jedisite.database.sql import hot_cursor, numbers, the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeouts
 from tasks_app.counts import statistics
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
 from tasks_app.lifecycle import claims, task_moves
@@ -60,7 +60,7 @@ class _Reads(NamedTuple):
 
 def says() -> str:
     """How the sentence of a held task begins."""
-    return refusals.get(codes.TASK_WITHHELD).title + ": "
+    return refusals.get(refusal_codes.TASK_WITHHELD).title + ": "
 
 
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:

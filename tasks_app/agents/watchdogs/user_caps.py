@@ -19,7 +19,7 @@ from django.db.models import Q
 
 from jedisite.agents.passes import Pass, owner
 from jedisite.database.sql import the_time
-from tasks_app.configured import limits, timeouts
+from tasks_app.configured import site_limits, timeouts
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
 from tasks_app.domain.users_work import users_jobs, users_tasks
 from tasks_app.lifecycle import claims, task_moves
@@ -53,12 +53,12 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle the tasks of whoever is over a limit, release the others', hold queued jobs back and let them go."""
     now = the_time(now)
     caps = {
-        group: Caps(limits.number(f"CAP_RUNNING_{name}_JOBS"), limits.number(f"CAP_RUNNING_{name}_CORES"))
+        group: Caps(site_limits.number(f"CAP_RUNNING_{name}_JOBS"), site_limits.number(f"CAP_RUNNING_{name}_CORES"))
         for group, name in ((False, "USER"), (True, "GROUP"))
     }
     most: dict[Kind, float | None] = {
-        "prestaging": limits.number("USER_PRESTAGE_LIMIT"),
-        "transfer": limits.number("USER_TRANSFER_LIMIT"),
+        "prestaging": site_limits.number("USER_PRESTAGE_LIMIT"),
+        "transfer": site_limits.number("USER_TRANSFER_LIMIT"),
     }
     queries: Mapping[Kind, str] = {"prestaging": _STAGING, "transfer": _TRANSFERS}
     volumes = {kind: _volume(query) for kind, query in queries.items() if most[kind] is not None}

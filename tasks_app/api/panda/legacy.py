@@ -18,7 +18,7 @@ from rest_framework import serializers
 
 from brokerage_app.grid import pilotcalls
 from jedisite.identity.callers import Caller, Right
-from jedisite.vocabulary.choices import Choice
+from jedisite.web.choices import Choice
 from tasks_app.api.panda.call_params import Id, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.pilot_calls import MAX_JOBS, STATES, metadata_of

@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from brokerage_app.grid import pilotcalls
 from jedisite.identity.callers import Right, needs
-from jedisite.vocabulary.choices import Choice
+from jedisite.web.choices import Choice
 from tasks_app.api.panda.call_params import Id, JsonList, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.legacy import OTHER_ATTEMPT, report_of

@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from brokerage_app.grid import pilotcalls
 from jedisite.identity.callers import Caller, Right
-from jedisite.vocabulary.choices import Choice
+from jedisite.web.choices import Choice
 from jedisite.web.problems import strict_json
 from tasks_app.api.panda.call_params import Flag, Id, JsonObject, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call

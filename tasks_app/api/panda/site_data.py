@@ -15,7 +15,7 @@ from django.utils.cache import get_conditional_response
 
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity.callers import Right, needs
-from tasks_app.ddm.local import ENDPOINT
+from tasks_app.ddm.local_storage import ENDPOINT
 from tasks_app.submission import sandboxes
 
 FILES = "file://localhost"

@@ -9,7 +9,7 @@ from rest_framework import mixins, serializers
 from rest_framework.response import Response
 
 from jedisite.identity.callers import Right
-from jedisite.vocabulary.choices import Choice
+from jedisite.web.choices import Choice
 from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import Lists, Resource, StrictSerializer

@@ -11,8 +11,8 @@ from rest_framework import exceptions, serializers, status
 from rest_framework.response import Response
 
 from jedisite.identity.callers import Caller, Right
-from jedisite.vocabulary.choices import Choice, ChoiceFilter
 from jedisite.vocabulary.words import sentence
+from jedisite.web.choices import Choice, ChoiceFilter
 from jedisite.web.paging import LARGEST_ID, KeysetPagination
 from jedisite.web.problems import Conflict, InvalidFields
 from tasks_app.api.v2.base import Lists, Resource, StrictSerializer

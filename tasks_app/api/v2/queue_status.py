@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from brokerage_app.grid.queue_status import LONGEST_REASON, QueueStatusError, set_status
 from brokerage_app.models import Queue, QueueStatusLog
 from jedisite.identity.callers import Right
-from jedisite.vocabulary.choices import Choice
+from jedisite.web.choices import Choice
 from jedisite.web.problems import InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import Lists, Resource, StrictSerializer, none_of, one_of

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from brokerage_app.models import Sample
 from jedisite.identity.callers import Right
-from jedisite.vocabulary.choices import ChoiceFilter
+from jedisite.web.choices import ChoiceFilter
 from tasks_app.api.v2.base import Lists, Resource
 from tasks_app.lists.filtersets import MomentFilter
 

@@ -13,9 +13,9 @@ from rest_framework.exceptions import ErrorDetail
 
 from brokerage_app.models import Queue, VerdictRecord
 from jedisite.identity import tokens
+from jedisite.identity.one_line import check_one_line
 from jedisite.models import Agent, ApiToken
-from jedisite.vocabulary.choices import Choice
-from jedisite.vocabulary.one_line import check_one_line
+from jedisite.web.choices import Choice
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import StrictSerializer
 from tasks_app.ddm.fetching import is_made

@@ -11,7 +11,7 @@ from brokerage_app.advice.remedies import Remedy
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours, in_a_row, waits
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import UNMADE
 from tasks_app.domain.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
@@ -37,13 +37,16 @@ LITTLE_TRIED: Final = (
 )
 LOOK: Final = "The list of sites says why each refuses them; What if tries several changes at once."
 ENDED: Final[Mapping[str, str]] = {
-    T.DONE: codes.TASK_ALL_DONE,
-    T.FAILED: codes.TASK_FAILED,
-    T.BROKEN: codes.TASK_BROKEN,
-    T.TOBROKEN: codes.TASK_BROKEN,
+    T.DONE: refusal_codes.TASK_ALL_DONE,
+    T.FAILED: refusal_codes.TASK_FAILED,
+    T.BROKEN: refusal_codes.TASK_BROKEN,
+    T.TOBROKEN: refusal_codes.TASK_BROKEN,
 }
 """Why tasks at their end get no jobs, where it is more than that they have ended: by what may still be done with them."""
-WITH_ERRORS: Final[Mapping[str, str]] = {T.FAILED: codes.TASK_FAILED_WITH_ERRORS, T.FINISHED: codes.TASK_SOME_DONE}
+WITH_ERRORS: Final[Mapping[str, str]] = {
+    T.FAILED: refusal_codes.TASK_FAILED_WITH_ERRORS,
+    T.FINISHED: refusal_codes.TASK_SOME_DONE,
+}
 RUNS_AGAIN: Final = COMMANDS[TaskCommand.INCEXEC].accepted - {T.DONE}
 """States of tasks that may be told to run again, and that need their sites for it."""
 
@@ -109,12 +112,14 @@ def _turns(facts: WhyFacts) -> Gate:
     late = _overdue(agent) if agent is not None else ""
     if trouble is None and agent is not None and late:
         # Said first: what is known of the other gates is from before.
-        return Gate("turns", title, "no", codes.AGENT_PAUSED if agent.paused else codes.AGENT_LATE, late)
+        return Gate(
+            "turns", title, "no", refusal_codes.AGENT_PAUSED if agent.paused else refusal_codes.AGENT_LATE, late
+        )
     if trouble is None:
         return Gate("turns", title, "yes", "", "no agent has left it aside")
     times = in_a_row(trouble.failures)
     sentence = f"the agent {trouble.agent} has failed at it {times}, and tries again later: {trouble.error}"
-    return Gate("turns", title, "no", codes.AGENT_FAILS, sentence, trouble.since)
+    return Gate("turns", title, "no", refusal_codes.AGENT_FAILS, sentence, trouble.since)
 
 
 def _state(facts: WhyFacts) -> Gate:
@@ -126,53 +131,56 @@ def _state(facts: WhyFacts) -> Gate:
         gone = (
             f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
         )
-        return no(codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
+        return no(refusal_codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
     if facts.nothing_left:
-        return no(codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
+        return no(refusal_codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
     if facts.had_errors and status in WITH_ERRORS:
         return no(WITH_ERRORS[status], facts.error_dialog or f"the task is {status}")
     if status == T.DONE and UNMADE in facts.error_dialog:
-        return no(codes.TASK_PARENT_INCOMPLETE, facts.error_dialog)
+        return no(refusal_codes.TASK_PARENT_INCOMPLETE, facts.error_dialog)
     if facts.warned:
         said = facts.error_dialog or f"the task is {status}"
         return no(
-            codes.TASK_DONE_AND_WARNED, f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}"
+            refusal_codes.TASK_DONE_AND_WARNED,
+            f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}",
         )
     if status in ENDED:
         return no(ENDED[status], facts.error_dialog or f"the task is {status}")
     if status in TASK_FINAL:
-        return no(codes.TASK_ENDED, facts.error_dialog or f"the task is {status}")
+        return no(refusal_codes.TASK_ENDED, facts.error_dialog or f"the task is {status}")
     if status == T.PAUSED:
-        return no(codes.TASK_PAUSED, facts.error_dialog or "somebody paused it")
+        return no(refusal_codes.TASK_PAUSED, facts.error_dialog or "somebody paused it")
     if status == T.EXHAUSTED:
-        return no(codes.TASK_STOPPED_BY_ITSELF, facts.error_dialog or "it stopped by itself")
+        return no(refusal_codes.TASK_STOPPED_BY_ITSELF, facts.error_dialog or "it stopped by itself")
     if status in ENDING:
-        return no(codes.TASK_ENDING, facts.error_dialog or f"the task is {status}")
+        return no(refusal_codes.TASK_ENDING, facts.error_dialog or f"the task is {status}")
     return Gate("state", "The state allows jobs", "yes", "", f"the task is {status}", facts.state_since)
 
 
 def _inputs(facts: WhyFacts) -> Gate:
     title = "The inputs are known"
     if facts.status in UNREFINED:
-        return Gate("inputs", title, "no", codes.TASK_NOT_REFINED, f"the task is {facts.status}", facts.state_since)
+        return Gate(
+            "inputs", title, "no", refusal_codes.TASK_NOT_REFINED, f"the task is {facts.status}", facts.state_since
+        )
     if facts.status in STAGING:
         sentence = facts.error_dialog or f"the task is {facts.status}"
-        return Gate("inputs", title, "no", codes.INPUT_NOT_STAGED, sentence, facts.state_since)
+        return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_STAGED, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
     parent = facts.parent
     if unread and parent is not None and not parent.has_ended:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
-        return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
+        return Gate("inputs", title, "no", refusal_codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread:
         sentence = f"{unread[0].name} is not read yet"
         if len(unread) > 1:
             sentence += f", and {plural(len(unread) - 1, 'more is', 'more are')} not read"
         if facts.error_dialog:
             sentence += f": {facts.error_dialog}"
-        return Gate("inputs", title, "no", codes.INPUT_NOT_READ, sentence, facts.state_since)
+        return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_READ, sentence, facts.state_since)
     if facts.returns_to in TASK_SEEKS_INPUT:
         waits_for_parent = parent is not None and not parent.has_ended
-        code = codes.PARENT_NOT_FINISHED if waits_for_parent else codes.INPUT_NOT_READ
+        code = refusal_codes.PARENT_NOT_FINISHED if waits_for_parent else refusal_codes.INPUT_NOT_READ
         return Gate(
             "inputs", title, "no", code, facts.error_dialog or "its input is looked for again", facts.state_since
         )
@@ -191,12 +199,14 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
         return Gate("inputs", title, "yes", "", f"{_all_in_jobs(files - facts.held)} in jobs or done")
     if facts.held:
         sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
-        return Gate("inputs", title, "no", codes.SCOUTS_GO_FIRST, sentence)
+        return Gate("inputs", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
     if facts.next_look is not None:
         return Gate(
-            "inputs", title, "no", codes.INPUT_GROWS, _awaited(facts, facts.next_look, files), facts.state_since
+            "inputs", title, "no", refusal_codes.INPUT_GROWS, _awaited(facts, facts.next_look, files), facts.state_since
         )
-    return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job")
+    return Gate(
+        "inputs", title, "no", refusal_codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job"
+    )
 
 
 def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
@@ -222,7 +232,7 @@ def _all_in_jobs(files: int) -> str:
 def _throttle(facts: WhyFacts) -> Gate:
     title = "Nothing throttles it"
     if facts.status == T.THROTTLED:
-        return Gate("throttle", title, "no", codes.TASK_THROTTLED, facts.error_dialog, facts.state_since)
+        return Gate("throttle", title, "no", refusal_codes.TASK_THROTTLED, facts.error_dialog, facts.state_since)
     for verdict in (facts.throttle, facts.verdict):
         if verdict is None or not verdict.is_throttle:
             continue
@@ -238,16 +248,16 @@ def _agent(facts: WhyFacts) -> Gate:
         return Gate("agent", title, "not asked", "", f"no agent looks at tasks that are {facts.status}")
     overdue = _overdue(agent)
     if agent.paused:
-        return Gate("agent", title, "no", codes.AGENT_PAUSED, overdue)
+        return Gate("agent", title, "no", refusal_codes.AGENT_PAUSED, overdue)
     if agent.errors_in_a_row:
         failed = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}"
         sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
-        return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
+        return Gate("agent", title, "no", refusal_codes.AGENT_LATE, sentence)
     if agent.silent_s is None:
         sentence = f"the agent {agent.name} has never run, and should run every {agent.period_s:g} s"
-        return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
+        return Gate("agent", title, "no", refusal_codes.AGENT_LATE, sentence)
     if overdue:
-        return Gate("agent", title, "no", codes.AGENT_LATE, overdue)
+        return Gate("agent", title, "no", refusal_codes.AGENT_LATE, overdue)
     claimed = f"{facts.claimed_by} works on it" if facts.claimed_by else ""
     says = (agent.last_pass, agent.next_pass, claimed)
     return Gate("agent", title, "yes", "", "; ".join(filter(None, says)))
@@ -269,7 +279,7 @@ def _nucleus(facts: WhyFacts) -> Gate:
         return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", says)
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:
-        return Gate("nucleus", title, "no", codes.NO_NUCLEUS_YET, facts.error_dialog, facts.state_since)
+        return Gate("nucleus", title, "no", refusal_codes.NO_NUCLEUS_YET, facts.error_dialog, facts.state_since)
     return Gate("nucleus", title, "no", verdict.code, verdict.sentence, facts.since(verdict))
 
 
@@ -277,21 +287,27 @@ def _sites(facts: WhyFacts) -> Gate:
     title, verdict = "A site takes its jobs", facts.verdict
     if verdict is None:
         if facts.status == T.PENDING:
-            return Gate("sites", title, "no", codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
+            return Gate("sites", title, "no", refusal_codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
         if not facts.jobs and facts.status in TASK_GENERATING:
             if facts.passed_over:
                 sentence = f"{facts.allowed.rstrip('.')}; tasks that come before it have had them so far"
                 return Gate(
-                    "sites", title, "no", codes.JOBS_RATIONED, sentence, facts.state_since, helps=facts.ration_helps
+                    "sites",
+                    title,
+                    "no",
+                    refusal_codes.JOBS_RATIONED,
+                    sentence,
+                    facts.state_since,
+                    helps=facts.ration_helps,
                 )
             due = f": {facts.agent.last_pass}; {facts.agent.next_pass}" if facts.agent is not None else ""
             sentence = f"no broker has looked at it yet{due.rstrip('; ')}"
-            return Gate("sites", title, "no", codes.NOT_LOOKED_AT, sentence, facts.state_since)
+            return Gate("sites", title, "no", refusal_codes.NOT_LOOKED_AT, sentence, facts.state_since)
         return Gate("sites", title, "not asked", "", "the broker has not been asked yet")
     if not verdict.chosen and not verdict.is_throttle:
         return Gate("sites", title, "no", verdict.code, verdict.sentence, facts.since(verdict))
     if facts.status == T.PENDING:
-        return Gate("sites", title, "no", codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
+        return Gate("sites", title, "no", refusal_codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
     return Gate("sites", title, "yes", "", verdict.sentence, verdict.since or verdict.at)
 
 
@@ -315,11 +331,11 @@ def _activated(facts: WhyFacts) -> Gate:
     waiting = sum(jobs.get(s, 0) for s in ("defined", "pending", "waiting", "assigned", "throttled"))
     if waiting:
         sentence = f"{waits(waiting, 'job')}, none is activated"
-        return Gate("activated", title, "no", codes.JOBS_NOT_ACTIVATED, sentence)
+        return Gate("activated", title, "no", refusal_codes.JOBS_NOT_ACTIVATED, sentence)
     sentence = "no job of the task is open"
     if facts.status in TASK_GENERATING and facts.verdict is not None and facts.verdict.chosen and facts.error_dialog:
         sentence += f": {facts.error_dialog}"
-    return Gate("activated", title, "no", codes.NO_JOB_MADE, sentence)
+    return Gate("activated", title, "no", refusal_codes.NO_JOB_MADE, sentence)
 
 
 def at_queues(facts: WhyFacts) -> Gate:
@@ -340,7 +356,7 @@ def at_queues(facts: WhyFacts) -> Gate:
     started = sum(facts.jobs.get(s, 0) for s in _STARTED)
     if started:
         sentence += f"; {plural(started, 'other job')} {_has(started)} started"
-    return Gate("queues", title, "no", codes.JOBS_AT_CLOSED_QUEUE, sentence)
+    return Gate("queues", title, "no", refusal_codes.JOBS_AT_CLOSED_QUEUE, sentence)
 
 
 def by_pilots(facts: WhyFacts) -> Gate:
@@ -357,7 +373,7 @@ def by_pilots(facts: WhyFacts) -> Gate:
             f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
         )
         most = max(open_to, key=lambda one: (one.waiting, one.site))
-        return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence, command=pilot_command(most.site))
+        return Gate("pilots", title, "no", refusal_codes.NO_PILOT_CAME, sentence, command=pilot_command(most.site))
     sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
     latest = min(alive, key=lambda one: (one.silent_s or 0.0, one.site))
     sentence += f": the last call came {hours(latest.silent_s or 0.0)} ago, at {latest.site}"
@@ -385,7 +401,7 @@ def _running(facts: WhyFacts) -> Gate:
         )
     if waiting and facts.share_zero:
         sentence += f"; the share {facts.share_zero} has a target of 0, so that jobs of all other shares go first"
-        return Gate("running", title, "no", codes.SHARE_IS_ZERO, sentence)
+        return Gate("running", title, "no", refusal_codes.SHARE_IS_ZERO, sentence)
     open_to = [one for one in facts.pilots if not one.closed]
     if waiting and open_to and not any(one.asks_now for one in open_to):
         named = sorted(one.site for one in open_to)
@@ -393,7 +409,7 @@ def _running(facts: WhyFacts) -> Gate:
         sentence += f"; {no_pilot_came(at, open_to)}"
         if at_work := sum(one.at_pilots for one in open_to):
             sentence += f", while {'one has' if at_work == 1 else 'they have'} {plural(at_work, 'job')} there"
-    return Gate("running", title, "no", codes.NO_JOB_RUNS, sentence)
+    return Gate("running", title, "no", refusal_codes.NO_JOB_RUNS, sentence)
 
 
 def _scouts(facts: WhyFacts) -> Gate:
@@ -402,7 +418,7 @@ def _scouts(facts: WhyFacts) -> Gate:
     if not (facts.waits_for_jobs and facts.held):
         return Gate("scouts", title, "not asked", "", "no file waits for scouts")
     sentence = f"{plural(open_jobs, 'scout')} must end first; {waits(facts.held, 'file')} for {_them(open_jobs)}"
-    return Gate("scouts", title, "no", codes.SCOUTS_GO_FIRST, sentence)
+    return Gate("scouts", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
 
 
 NAMED: Final = 3

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tasks_app.labs.bench import clients, web
-from tasks_app.labs.bench.calls import CLIENTS, Call, Made, pilot_calls, user_calls
+from tasks_app.labs.bench.call_loads import CLIENTS, Call, Made, pilot_calls, user_calls
 from tasks_app.labs.bench.crowd import crowd
 from tasks_app.labs.bench.database import Place
 from tasks_app.labs.bench.measuring import Case, Rates, Result, Target, in_turn

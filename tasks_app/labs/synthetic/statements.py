@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tasks_app.labs.synthetic.plan import LAST_START
+from tasks_app.labs.synthetic.made_up_plan import LAST_START
 
 # ruff: noqa: S608 - numbers and names of our own
 

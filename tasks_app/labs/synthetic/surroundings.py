@@ -25,7 +25,7 @@ from brokerage_app.vocabulary.stored import as_json
 from jedisite.agents.passes import REGISTRY
 from jedisite.database.sql import copy_lines, copy_text, hot_cursor
 from jedisite.models import AuditEntry
-from tasks_app.labs.synthetic.plan import ACTIVITIES, USERS
+from tasks_app.labs.synthetic.made_up_plan import ACTIVITIES, USERS
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Task
 from tasks_app.refining.values import Defaults
 

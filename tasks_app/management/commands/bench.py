@@ -103,6 +103,6 @@ MODULES = {
     "million": "million",
     "latency": "latency",
     "shares": "sharing",
-    "pages": "pages",
+    "pages": "page_loads",
     "split": "splitting",
 }

@@ -28,9 +28,9 @@ from jedisite.processes import launch
 from jedisite.processes.postgres import PostgresError
 from jedisite.processes.supervisor import Event
 from tasks_app.domain.states import TASK_FINAL
+from tasks_app.labs.demo.demo_plan import DemoTask, tasks
+from tasks_app.labs.demo.demo_progress import Progress
 from tasks_app.labs.demo.inputs import keep_sandbox, register_records, register_sources
-from tasks_app.labs.demo.plan import DemoTask, tasks
-from tasks_app.labs.demo.progress import Progress
 from tasks_app.labs.demo.verify import Result, verify
 from tasks_app.usage.watching import HEADING, line, progress_of
 

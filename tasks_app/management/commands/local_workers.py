@@ -12,12 +12,12 @@ from django.core.management.base import CommandError, CommandParser
 from brokerage_app.grid.queue_status import no_queue
 from jedisite.management.command_line import REFUSED, Suggesting
 from tasks_app.dispatch.unwalled import note
+from tasks_app.dispatch.worker_tickets import OneEach
 from tasks_app.management.commands.walls import local_walls
 from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec, Tickets
-from tasks_app.worker_node.submitters.local import OwnPilot, PandaPilot, serve
-from tasks_app.worker_node.submitters.panda import CannotIsolateError
-from tasks_app.worker_node.submitters.tickets import OneEach
+from tasks_app.worker_node.submitters.local_pilots import OwnPilot, PandaPilot, serve
+from tasks_app.worker_node.submitters.panda_pilots import CannotIsolateError
 
 
 class Command(Suggesting):

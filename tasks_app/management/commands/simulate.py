@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 from brokerage_app.cases.production_case import ProductionSettings
 from brokerage_app.grid.configured import read
 from jedisite.management.command_line import Suggesting
-from tasks_app.labs.simulating import report
+from tasks_app.labs.simulating import simulation_report
 from tasks_app.labs.simulating.engine import Simulation
 from tasks_app.labs.simulating.world import usual_world
 
@@ -57,13 +57,13 @@ class Command(Suggesting):
         rules = ProductionSettings.from_configuration(read(), vo="atlas") if options["configured"] else None
         start = time.monotonic()
         outcome = Simulation(world, rng, settings=rules).run(lambda day: self._tell(day, start))
-        figures = report.summary(world.shares, outcome, world.changes)
+        figures = simulation_report.summary(world.shares, outcome, world.changes)
         figures["seconds"] = round(time.monotonic() - start, 1)
         folder = options["report"] or settings.JEDI_HOME / "simulation"
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = [] if options["no_plots"] else report.plots(world.shares, outcome, folder)
+        pictures = [] if options["no_plots"] else simulation_report.plots(world.shares, outcome, folder)
         title = f"{options['days']:g} days of {options['sites']} sites with {options['slots']} slots, seed {options['seed']}"
-        page = report.write(folder, figures, pictures, title=title)
+        page = simulation_report.write(folder, figures, pictures, title=title)
         for name, value in figures.items():
             self.stdout.write(f"{name.replace('_', ' '):40} {value}")
         self.stdout.write(f"Report: {page}")

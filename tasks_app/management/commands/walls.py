@@ -13,7 +13,7 @@ from brokerage_app.grid.local_twin import QUEUE
 from jedisite.management.command_line import Suggesting
 from tasks_app.dispatch.unwalled import note
 from tasks_app.worker_node.pilot.walls import Walls, find
-from tasks_app.worker_node.submitters import panda
+from tasks_app.worker_node.submitters import panda_pilots
 
 
 class Command(Suggesting):
@@ -45,5 +45,5 @@ def local_walls() -> Walls | str:
     """Walls for what JEDI_PILOT starts here, or a sentence on why there are none."""
     readable, hidden = settings.JEDI_PAYLOAD_READS, [str(settings.JEDI_HOME)]
     if settings.JEDI_PILOT == "panda":
-        return panda.find_walls(Path(settings.JEDI_PANDA_PILOT_DIR).resolve(), readable, hidden)
+        return panda_pilots.find_walls(Path(settings.JEDI_PANDA_PILOT_DIR).resolve(), readable, hidden)
     return find(readable=readable, hidden=hidden, network=settings.JEDI_PAYLOAD_NETWORK)

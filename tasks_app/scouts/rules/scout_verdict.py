@@ -16,7 +16,7 @@ from typing import Final
 from brokerage_app.formulas.memory import is_per_core
 from brokerage_app.formulas.walltime import hs06s_per_event
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.units import percentile
 from tasks_app.params.splitrule import SplitRule
@@ -169,7 +169,7 @@ def judge(view: ScoutView, limits: ScoutLimits) -> ScoutVerdict:
     if larger:
         rule = larger
         messages += (
-            Reason(codes.SCOUTS_LARGER_JOBS, f"{_short_words(view, limits)}, so the split rule becomes {rule}"),
+            Reason(refusal_codes.SCOUTS_LARGER_JOBS, f"{_short_words(view, limits)}, so the split rule becomes {rule}"),
         )
     skipped = {_many_short, _low_efficiency} if larger else set()
     for test, always in _TESTS:
@@ -210,19 +210,19 @@ def _rate_words(view: ScoutView, wanted: float) -> str:
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.build_failures >= BUILD_ATTEMPTS:
         return Reason(
-            codes.SCOUTS_BUILD_FAILED,
+            refusal_codes.SCOUTS_BUILD_FAILED,
             f"{plural(view.build_failures, 'build job')} failed, the limit is {BUILD_ATTEMPTS}",
         )
     if view.finished_jobs <= 0:
         return Reason(
-            codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed"
+            refusal_codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed"
         )
     wanted = _wanted_rate(view)
     if wanted is None:
         return None
     least = wanted if limits.min_ok_rate is None else min(wanted, limits.min_ok_rate)
     if _below(view, least):
-        return Reason(codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, least))
+        return Reason(refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, least))
     return None
 
 
@@ -231,7 +231,7 @@ def _low_success(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     wanted = _wanted_rate(view)
     if wanted is None or limits.min_ok_rate is None or not _below(view, wanted):
         return None
-    return Reason(codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, wanted))
+    return Reason(refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, wanted))
 
 
 def _cpu_time(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -247,7 +247,7 @@ def _cpu_time(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     ):
         return None
     times = f"{scout / preset:.1f} times the {preset:g} declared, {limits.wrong_cpu_factor:g} times are allowed"
-    return Reason(codes.SCOUTS_CPU_TIME, f"scouts need {scout:g} HS06 s an event, {times}")
+    return Reason(refusal_codes.SCOUTS_CPU_TIME, f"scouts need {scout:g} HS06 s an event, {times}")
 
 
 def _memory(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -257,7 +257,8 @@ def _memory(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if not declared < most < found:
         return None
     return Reason(
-        codes.SCOUTS_MEMORY, f"scouts need {found} MB a core, {declared} MB were declared, the limit is {most} MB"
+        refusal_codes.SCOUTS_MEMORY,
+        f"scouts need {found} MB a core, {declared} MB were declared, the limit is {most} MB",
     )
 
 
@@ -265,7 +266,7 @@ def _leak(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     leak, most = view.measured.leak_kb_s_per_core, limits.leak_kb_s_per_core
     if leak is None or most is None or leak <= most:
         return None
-    return Reason(codes.SCOUTS_MEMORY_LEAK, f"scouts leak {leak:.3g} kB/s a core, {most:g} are worth a look")
+    return Reason(refusal_codes.SCOUTS_MEMORY_LEAK, f"scouts leak {leak:.3g} kB/s a core, {most:g} are worth a look")
 
 
 def _short(view: ScoutView, limits: ScoutLimits) -> list[JobSample]:
@@ -291,7 +292,9 @@ def _many_short(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     grown_s = max(s.exec_s for s in short) * LATER_JOBS_GROW
     if view.limited_by_scratch or (free and grown_s > limits.short_minutes * 60):
         return None
-    return Reason(codes.SCOUTS_SHORT_JOBS, f"{_short_words(view, limits)}, more than {limits.short_expected_jobs}")
+    return Reason(
+        refusal_codes.SCOUTS_SHORT_JOBS, f"{_short_words(view, limits)}, more than {limits.short_expected_jobs}"
+    )
 
 
 def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -302,7 +305,7 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if least is not None:
         median = percentile(found, 50)
         detail = f"the median CPU efficiency of scouts is {median:g} %, the task asks for {least} %"
-        return Reason(codes.SCOUTS_LOW_EFFICIENCY, detail) if median < least else None
+        return Reason(refusal_codes.SCOUTS_LOW_EFFICIENCY, detail) if median < least else None
     low, io = limits.low_efficiency_percent, view.measured.io_intensity_kb_s
     if low is None or (limits.max_io_intensity_kb_s is not None and (io or 0) > limits.max_io_intensity_kb_s):
         return None
@@ -315,7 +318,7 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
         f"{bad} of {plural(len(found), 'scout uses', 'scouts use')} less than {low:g} % of their CPUs "
         f"and {view.expected.most} jobs are expected"
     )
-    return Reason(codes.SCOUTS_LOW_EFFICIENCY, detail)
+    return Reason(refusal_codes.SCOUTS_LOW_EFFICIENCY, detail)
 
 
 def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -330,7 +333,7 @@ def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
         f"job {worst.job_id} used {worst.cpu_s:.0f} CPU seconds in {worst.exec_s:.0f} s on {plural(worst.used_cores, 'core')},"
         f" more than {limits.overuse_factor:g} times what they give"
     )
-    return Reason(codes.SCOUTS_CPU_OVERUSE, detail)
+    return Reason(refusal_codes.SCOUTS_CPU_OVERUSE, detail)
 
 
 _TESTS: Final[tuple[tuple[Callable[[ScoutView, ScoutLimits], Reason | None], bool], ...]] = (

@@ -11,7 +11,7 @@ from typing import Final
 
 from brokerage_app.policy.configuration import Configuration
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.reasons import Reason
 
 QUEUED_TO_RUNNING: Final = 2
@@ -76,4 +76,4 @@ def withhold(
         f"{plural(len(busy), 'queue reads', 'queues read')} from the "
         f"others, all with more jobs queued than {QUEUED_TO_RUNNING} x running or {limits.floor}"
     )
-    return Reason(codes.TASK_WITHHELD, detail)
+    return Reason(refusal_codes.TASK_WITHHELD, detail)

@@ -25,7 +25,7 @@ from tasks_app.explaining.deciding_again import NeedsError, NothingKeptError
 from tasks_app.explaining.rules import wishes
 from tasks_app.explaining.rules.wishes import WISHES, WishError
 from tasks_app.models import Task
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 
 LONGEST: Final = 10_000
@@ -71,7 +71,7 @@ def _start(given: dict[str, str]) -> VerdictRecord | None:
     """The decision that is made again; None when nothing is asked. Raises WishError, NothingKeptError."""
     for name in ("decision", "task"):
         if given[name]:
-            number = pages.number(given[name])
+            number = keyset_pages.number(given[name])
             if number is None:
                 raise WishError(name, f"{given[name][:40]!r} is not a number")
             return deciding_again.kept(number) if name == "decision" else deciding_again.kept_of_task(number)

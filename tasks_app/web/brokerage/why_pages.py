@@ -18,7 +18,7 @@ from brokerage_app.models import VerdictRecord
 from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.web.exports import CSVExport, Row
 from tasks_app.commands import bulk
-from tasks_app.domain import codes
+from tasks_app.domain import refusal_codes
 from tasks_app.drawing.areas import Areas, Span, stack
 from tasks_app.explaining import following, stored_verdicts, why_job, why_site, why_task
 from tasks_app.explaining.rules.gates import Gate
@@ -47,7 +47,7 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     parts = [Part(record, found.before(record), picked) for record in found.verdicts]
     if request.GET.get("format") == "csv":
         return csv_of(f"task-{task_id}-why", parts)
-    all_done = found.blocked is not None and found.blocked.code == codes.TASK_ALL_DONE
+    all_done = found.blocked is not None and found.blocked.code == refusal_codes.TASK_ALL_DONE
     on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
         "section": "tasks",

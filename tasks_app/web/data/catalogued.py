@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from jedisite.identity.callers import Right, needs
 from tasks_app.ddm import data_management
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 
 MOST_USES: Final = 20
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Model)
 @require_safe
 @takes("after")
 def catalogued_page(request: HttpRequest, number: int) -> HttpResponse:
-    if number > pages.LARGEST_ID:
+    if number > keyset_pages.LARGEST_ID:
         raise Http404
     dataset = get_object_or_404(CatalogueDataset, pk=number)
     uses = Dataset.objects.filter(Q(name=dataset.name) | Q(container_name=dataset.name)).select_related("task")
@@ -46,14 +46,16 @@ def catalogued_page(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "tasks_app/catalogued.html", context)
 
 
-def _page(request: HttpRequest, found: QuerySet[M], name: str) -> pages.Page[M]:
+def _page(request: HttpRequest, found: QuerySet[M], name: str) -> keyset_pages.Page[M]:
     """The page of `found` behind the name in `?after=`, by name. Two queries."""
     after = request.GET.get("after", "").replace("\x00", "")
-    rows = list((found.filter(**{f"{name}__gt": after}) if after else found).order_by(name)[: pages.PAGE_SIZE + 1])
-    more, rows = len(rows) > pages.PAGE_SIZE, rows[: pages.PAGE_SIZE]
-    return pages.Page(
+    rows = list(
+        (found.filter(**{f"{name}__gt": after}) if after else found).order_by(name)[: keyset_pages.PAGE_SIZE + 1]
+    )
+    more, rows = len(rows) > keyset_pages.PAGE_SIZE, rows[: keyset_pages.PAGE_SIZE]
+    return keyset_pages.Page(
         rows,
-        pages.capped_count(found) if after or more else len(rows),
-        first_url=pages.address(request, after=None) if after else "",
-        next_url=pages.address(request, after=getattr(rows[-1], name)) if more else "",
+        keyset_pages.capped_count(found) if after or more else len(rows),
+        first_url=keyset_pages.address(request, after=None) if after else "",
+        next_url=keyset_pages.address(request, after=getattr(rows[-1], name)) if more else "",
     )

@@ -30,7 +30,7 @@ from tasks_app.lists.file_columns import DATASET_FILES
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, seen_status
 from tasks_app.templatetags import dashboard as tags
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists import cells, listing
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
@@ -217,7 +217,7 @@ def _tiles(now: datetime) -> Sequence[Tile]:
 @require_safe
 def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
     """One use of a dataset by a task: where it lies, who else uses it, and its files."""
-    if dataset_id > pages.LARGEST_ID:
+    if dataset_id > keyset_pages.LARGEST_ID:
         raise Http404
     dataset = get_object_or_404(Dataset.objects.select_related("task"), pk=dataset_id)
     is_data = dataset.name not in NOT_IN_DATA_MANAGEMENT

@@ -31,7 +31,7 @@ from tasks_app.lists.filtersets import FailureFilter
 from tasks_app.models import ErrorFingerprint, Job, JobFailure, Task
 from tasks_app.web.errors.failure_listing import LISTING
 from tasks_app.web.errors.spreads import Spread
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists import listing
 from tasks_app.web.lists.misspelt import one_of, takes
 
@@ -110,7 +110,7 @@ def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) ->
 
 
 def _without(request: HttpRequest, name: str) -> str:
-    return pages.address(request, **{name: None, "before": None})
+    return keyset_pages.address(request, **{name: None, "before": None})
 
 
 @needs(Right.READ)
@@ -140,7 +140,7 @@ def error_list(request: HttpRequest) -> HttpResponse:
         "by_category": _by_category(found, kinds, wasted),
         "plot": _plot(found, step, counts),
         "order": order,
-        "orders": [(name, title, pages.address(request, order=name)) for name, title in ORDERS.items()],
+        "orders": [(name, title, keyset_pages.address(request, order=name)) for name, title in ORDERS.items()],
         "jobs_url": found.url("errors-jobs"),
     }
     return render(request, "tasks_app/errors.html", context)
@@ -249,7 +249,7 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
         ],
         "heads": [{"head": head, "url": url(None, head.key)} for head in table.columns],
         "jobs_url": found.url("errors-jobs"),
-        "other_way": pages.address(request, rows=columns_by, columns=rows_by),
+        "other_way": keyset_pages.address(request, rows=columns_by, columns=rows_by),
         "heat": {
             "rows": [row.label[:60] for row in table.rows],
             "columns": [column.label[:60] for column in table.columns],

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import Queue
 from jedisite.identity.callers import Right, needs
 from jedisite.identity.people import accounts_named
-from tasks_app.ddm.local import container_name
+from tasks_app.ddm.local_storage import container_name
 from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 
 MOST_OF_A_KIND: Final = 20
@@ -52,7 +52,7 @@ def search(request: HttpRequest) -> HttpResponse:
 
 
 def _by_number(text: str) -> Iterator[Hit]:
-    wanted = pages.number(text)
+    wanted = keyset_pages.number(text)
     if wanted is None:
         return
     for task in Task.objects.filter(pk=wanted).only("id", "name", "status"):

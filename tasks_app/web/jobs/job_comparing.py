@@ -15,7 +15,7 @@ from jedisite.identity.callers import Right, needs
 from jedisite.web.columns import Column
 from tasks_app.lists.job_columns import JOBS
 from tasks_app.models import Job, JobArchive
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists import cells
 from tasks_app.web.lists.misspelt import takes
 
@@ -37,7 +37,7 @@ class Line:
 def compare(request: HttpRequest) -> HttpResponse:
     """The jobs that `ids=1,2` names, living or archived. What is wrong with the address is said on the page."""
     asked = [part.strip() for part in request.GET.get("ids", "")[:400].split(",") if part.strip()]
-    ids = list(dict.fromkeys(number for part in asked if (number := pages.number(part)) is not None))
+    ids = list(dict.fromkeys(number for part in asked if (number := keyset_pages.number(part)) is not None))
     faults = []
     if len(ids) < len(set(asked)):
         faults.append("ids: numbers of jobs with commas between them.")

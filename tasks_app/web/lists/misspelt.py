@@ -10,10 +10,10 @@ from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
-from jedisite.vocabulary.choices import OneOfField
 from jedisite.vocabulary.words import rather
+from jedisite.web.choices import OneOfField
 from tasks_app.domain import window
-from tasks_app.web.frame import frame, pages
+from tasks_app.web.frame import frame, keyset_pages
 
 V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 ALWAYS: Final = frozenset((*window.NAMES, *frame.SCOPE, "cursor", "view"))
@@ -61,7 +61,7 @@ def takes(*names: str, starting: str = "", **fields: forms.Field) -> Callable[[V
 def _refusal(request: HttpRequest, refused: dict[str, list[str]]) -> HttpResponseBase:
     context = {
         "faults": [said for some in refused.values() for said in some],
-        "without": [(name[:LONGEST], pages.address(request, **{name: None})) for name in refused],
+        "without": [(name[:LONGEST], keyset_pages.address(request, **{name: None})) for name in refused],
         "clear_url": request.path,
     }
     return render(request, "lists/refused.html", context, status=400)
@@ -75,4 +75,4 @@ def one_of(choices: Iterable[str] | Callable[[], Iterable[str]]) -> OneOfField:
 
 def a_number() -> forms.IntegerField:
     """A parameter that is the number of a row."""
-    return forms.IntegerField(required=False, min_value=1, max_value=pages.LARGEST_ID)
+    return forms.IntegerField(required=False, min_value=1, max_value=keyset_pages.LARGEST_ID)

@@ -20,7 +20,7 @@ from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.models import Agent, AgentPass, AuditEntry
 from jedisite.web.reasons import ReasonFormField
 from tasks_app.domain import words
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import a_number, one_of, takes
 from tasks_app.web.machinery import backlogs, passes
 from tasks_app.web.machinery.backlogs import Backlog, Machinery
@@ -142,7 +142,7 @@ def agent_page(request: HttpRequest, name: str) -> HttpResponse:
     elif kind == "items":
         listed = listed.filter(items__gt=0)
     now = timezone.now()
-    page = pages.keyset_page(request, listed)
+    page = keyset_pages.keyset_page(request, listed)
     spec = REGISTRY.get(name)
     context = {
         "section": "agents",
@@ -172,7 +172,7 @@ def agent_page(request: HttpRequest, name: str) -> HttpResponse:
 def pass_page(request: HttpRequest, name: str, pass_id: int) -> HttpResponse:
     """One recorded pass with all that it said, and the ones before and after it."""
     of_agent = AgentPass.objects.filter(agent=name)
-    if pass_id > pages.LARGEST_ID:
+    if pass_id > keyset_pages.LARGEST_ID:
         raise Http404
     context = {
         "section": "agents",

@@ -29,7 +29,7 @@ from jedisite.models import Agent
 from tasks_app.dispatch.share_order import EXECUTING, QUEUED
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.models import AttentionItem, Task
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.machinery import backlogs
 
 DEFAULT_CORE_POWER = 10.0
@@ -87,7 +87,7 @@ def _tasks() -> Iterator[Metric]:
     with connection.cursor() as cursor:
         cursor.execute(_OPEN_TASKS, [final])
         found = {status: (number, now_due) for status, number, now_due in cursor.fetchall()}
-    for status, number in pages.capped_counts(Task._meta.db_table, "status", final).items():
+    for status, number in keyset_pages.capped_counts(Task._meta.db_table, "status", final).items():
         tasks.add_metric([status], number)
     for status in (s.value for s in TaskStatus if s not in TASK_FINAL):
         number, now_due = found.get(status, (0, 0))

@@ -20,7 +20,7 @@ from tasks_app.attention import keeping
 from tasks_app.attention.item_filters import STATES, AttentionFilter, in_state
 from tasks_app.attention.rules.findings import KINDS
 from tasks_app.models import AttentionItem
-from tasks_app.web.frame import freshness, pages
+from tasks_app.web.frame import freshness, keyset_pages
 from tasks_app.web.lists.misspelt import a_number, one_of, takes
 
 REFRESH_S = 30
@@ -39,7 +39,7 @@ def attention_list(request: HttpRequest) -> HttpResponse:
     found = filters.qs if filters.is_valid() else AttentionItem.objects.none()
     page = None
     if state in ("gone", "all"):
-        page = pages.keyset_page(request, found)
+        page = keyset_pages.keyset_page(request, found)
         items = list(page.rows)
     else:
         items = list(found.filter(in_state(state, now)).order_by("-rank", "id")[:MOST])
@@ -53,7 +53,7 @@ def attention_list(request: HttpRequest) -> HttpResponse:
         "state": state,
         "filters": filters,
         "kinds": [(name, kind.title) for name, kind in KINDS.items()],
-        "tabs": [(name, pages.address(request, state=name, before=None), counts.get(name)) for name in STATES],
+        "tabs": [(name, keyset_pages.address(request, state=name, before=None), counts.get(name)) for name in STATES],
         "may_operate": caller_of(request).may(Right.OPERATE),
         "snoozes": SNOOZES,
         "seconds": REFRESH_S,

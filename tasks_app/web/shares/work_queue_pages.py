@@ -21,7 +21,7 @@ from tasks_app.drawing import bullets
 from tasks_app.models import Task
 from tasks_app.submission import assignment
 from tasks_app.usage import queue_use
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import page_queries
 
@@ -110,7 +110,7 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
 @takes("task", *(ASKED + name for name in FIELDS))
 def queue_tester(request: HttpRequest) -> HttpResponse:
     """Which work queue and share a task would get, and why: a task by its number, or one that is only described."""
-    task_id, problems = pages.number(request.GET.get("task")), list[str]()
+    task_id, problems = keyset_pages.number(request.GET.get("task")), list[str]()
     found: Explained | None = None
     task = Task.objects.filter(pk=task_id).first() if task_id else None
     if request.GET.get("task", "").strip():

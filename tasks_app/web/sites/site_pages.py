@@ -55,7 +55,7 @@ def _cores(row: Row, now: datetime) -> SafeString:
     bullet = bullets.of_cores(cores, pledged)
     jobs = f"{reverse('dashboard:jobs')}?{urlencode({'site': row['name'], 'status': page_queries.AT_PILOT}, safe=',')}"
     of = f" / {words.count(pledged)}" if pledged > 0 else ""
-    return format_html('<a href="{}">{}</a>{}{}', jobs, words.count(cores), of, bullets.svg(bullet))
+    return format_html('<a href="{}">{}</a>{}{}', jobs, words.count(cores), of, _bullet_svg(bullet))
 
 
 def _pilots(row: Row, now: datetime) -> str | SafeString:
@@ -170,3 +170,19 @@ LISTING = Listing(
 def site_list(request: HttpRequest) -> HttpResponse:
     """Queues by name unless the address says another order."""
     return listing.show(request, LISTING)
+
+
+def _bullet_svg(bullet: bullets.Bullet) -> SafeString:
+    """The bar without a band, for cells of lists: what the template `partials/bullet.html` draws, quickly."""
+    mark = ""
+    if bullet.mark_start is not None:
+        mark = format_html('<rect class="mark" x="{}%" y="8%" width="1.5%" height="84%"/>', bullet.mark_start)
+    return format_html(
+        '<svg class="bullet" role="img" aria-label="{}" preserveAspectRatio="none"><title>{}</title>'
+        '<rect class="{}" x="0" y="28%" width="{}%" height="44%"/>{}</svg>',
+        bullet.label,
+        bullet.label,
+        bullet.tone,
+        bullet.value,
+        mark,
+    )

@@ -24,7 +24,7 @@ from tasks_app.params.acts import ACTS, Act, Change
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.amending import CannotChangeError
 from tasks_app.submission.assignment import check_share
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import command_buttons
 from tasks_app.web.tasks.act_words import question
@@ -186,7 +186,7 @@ def ids_in(texts: Iterable[str]) -> list[int]:
     for text in ",".join(texts).split(","):
         if not text.strip():
             continue
-        number = pages.number(text.strip())
+        number = keyset_pages.number(text.strip())
         if number is None:
             raise bulk.SelectionError("ids", f"{text.strip()[:40]!r} is no number of a task or job.")
         found.append(number)

@@ -13,7 +13,7 @@ from tasks_app.ddm import small_files
 from tasks_app.domain.states import FileStatus
 from tasks_app.drawing import plots
 from tasks_app.models import File, JobFile, Task
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 
 ENDING = ".hist.json"
@@ -26,7 +26,7 @@ LIMIT_BYTES = 2_000_000
 def task_histograms(request: HttpRequest, task_id: int) -> HttpResponse:
     """The histogram files of a task, newest first."""
     task = get_object_or_404(Task, pk=task_id)
-    page = pages.keyset_page(request, _files(task_id))
+    page = keyset_pages.keyset_page(request, _files(task_id))
     return render(request, "tasks_app/histograms.html", {"section": "tasks", "task": task, "page": page})
 
 

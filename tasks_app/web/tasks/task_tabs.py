@@ -15,7 +15,7 @@ from jedisite.identity.callers import Right, needs
 from jedisite.models import AuditEntry
 from tasks_app.drawing import flows, profiles
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
-from tasks_app.web.frame import comparing, pages
+from tasks_app.web.frame import comparing, keyset_pages
 from tasks_app.web.jobs.job_listing import LISTING as JOB_LISTING
 from tasks_app.web.lists import listing
 from tasks_app.web.lists.misspelt import takes
@@ -147,9 +147,9 @@ def task_audit(request: HttpRequest, task_id: int) -> HttpResponse:
 def task_compare(request: HttpRequest) -> HttpResponse:
     """Two tasks side by side: what differs in their attributes and in what was submitted."""
     texts = request.GET.get("ids", "").replace(" ", ",").split(",")
-    wanted = [number for text in texts if (number := pages.number(text)) is not None]
+    wanted = [number for text in texts if (number := keyset_pages.number(text)) is not None]
     tasks = Task.objects.select_related("work_queue").in_bulk(wanted[:2])
-    missing = [text for text in texts if text and pages.number(text) not in tasks][:4]
+    missing = [text for text in texts if text and keyset_pages.number(text) not in tasks][:4]
     context: dict[str, Any] = {"section": "tasks", "given": request.GET.get("ids", "")[:100], "missing": missing}
     if len(tasks) == 2:
         pair = [tasks[number] for number in wanted[:2]]

@@ -19,7 +19,7 @@ from tasks_app.domain.states import COMMANDS, JOB_FINAL, JOB_OPEN
 from tasks_app.drawing.lanes import Bar
 from tasks_app.drawing.spans import Logged, Moment, Span
 from tasks_app.models import Command, Job, JobStatusLog, RetryNote, ScoutReport, Task, TaskStatusLog, UsualDuration
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.tasks.act_words import happened, kind_of, title_of
 
 LOG_ROWS: Final = 2000
@@ -84,7 +84,7 @@ def jobs_of(task_id: int, since: datetime, until: datetime) -> JobsInTime:
 
     Of a task with more than SAMPLED_ABOVE jobs, every second, fourth, … is looked at, and stands for so many.
     """
-    every = sample_of(pages.capped_count(Job.objects.filter(task_id=task_id), MOST_COUNTED))
+    every = sample_of(keyset_pages.capped_count(Job.objects.filter(task_id=task_id), MOST_COUNTED))
     with connection.cursor() as cursor:
         cursor.execute(
             _COUNTED,

@@ -21,7 +21,7 @@ from tasks_app.drawing import diagrams, lanes, spans
 from tasks_app.drawing.lanes import Bars
 from tasks_app.drawing.spans import Lane, Moment, Span, View
 from tasks_app.models import Task
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.help import machines
 from tasks_app.web.jobs import job_doing, job_pages
 from tasks_app.web.lists.misspelt import one_of, takes
@@ -189,7 +189,7 @@ def _context(
 ) -> dict[str, Any]:
     def at(times: tuple[datetime, datetime]) -> str:
         since, until = times
-        return pages.address(
+        return keyset_pages.address(
             request, **{"from": f"{since:%Y-%m-%dT%H:%M:%S}", "to": f"{until:%Y-%m-%dT%H:%M:%S}", "format": None}
         )
 
@@ -210,8 +210,8 @@ def _context(
             ("earlier", "ArrowLeft", at(view.moved(-0.5))),
             ("later", "ArrowRight", at(view.moved(0.5))),
         ],
-        "whole_url": pages.address(request, **{"from": None, "to": None, "format": None}),
-        "csv_url": pages.address(request, format="csv"),
+        "whole_url": keyset_pages.address(request, **{"from": None, "to": None, "format": None}),
+        "csv_url": keyset_pages.address(request, format="csv"),
         "now": now,
     }
 

@@ -23,12 +23,12 @@ from brokerage_app.models import AnalysisUser
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.models import ApiToken
-from tasks_app.configured import limits
+from tasks_app.configured import site_limits
 from tasks_app.counts import statistics
 from tasks_app.domain import window, words
 from tasks_app.models import Notification, Sandbox, Task
 from tasks_app.upkeep.rules.usercaps import QUEUED_TO_RUNNING
-from tasks_app.web.frame import pages
+from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import one_of, takes
 from tasks_app.web.users import user_queries
 from tasks_app.web.users.user_queries import UserRow
@@ -80,7 +80,8 @@ def user_list(request: HttpRequest) -> HttpResponse:
         "total": len(found),
         "totals": _totals(found),
         "heads": [
-            Head(name, title, pages.address(request, ordering=name), name == by) for name, (title, _) in COLUMNS.items()
+            Head(name, title, keyset_pages.address(request, ordering=name), name == by)
+            for name, (title, _) in COLUMNS.items()
         ],
         "q": wanted,
         "window": seen,
@@ -193,7 +194,7 @@ def _own(name: str, account: Any, caller: Caller, latest: Sequence[Task]) -> dic
 
 def _limits(name: str, places: user_queries.Places) -> list[Limit]:
     """What the user has of what one user may have. Two queries."""
-    most_jobs, most_cores = limits.number("CAP_RUNNING_USER_JOBS"), limits.number("CAP_RUNNING_USER_CORES")
+    most_jobs, most_cores = site_limits.number("CAP_RUNNING_USER_JOBS"), site_limits.number("CAP_RUNNING_USER_CORES")
     analysis = AnalysisUser.objects.filter(pk=name).first()
     sandboxes = Sandbox.objects.filter(owner=name).aggregate(size=Sum("size"), n=Count("id"))
     queue_cap = None if most_jobs is None else most_jobs * QUEUED_TO_RUNNING

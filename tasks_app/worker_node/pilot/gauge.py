@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from tasks_app.worker_node.pilot.folders import Size, size_of
-from tasks_app.worker_node.pilot.limits import Measure
+from tasks_app.worker_node.pilot.job_folders import Size, size_of
+from tasks_app.worker_node.pilot.job_limits import Measure
 from tasks_app.worker_node.pilot.processes import Family
 
 FIRST_LOOK_S = 0.05

@@ -23,20 +23,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tasks_app.worker_node.pilot import names
-from tasks_app.worker_node.pilot.client import Client, InterruptedCallError
+from tasks_app.worker_node.pilot import safe_names as names
 from tasks_app.worker_node.pilot.copying import content_of
 from tasks_app.worker_node.pilot.errors import Code, JobFailedError
-from tasks_app.worker_node.pilot.folders import TO_CHANGE, UnseenError, walk
 from tasks_app.worker_node.pilot.gauge import FIRST_LOOK_S, LOOK_EVERY_S, Gauge, free_mb, holes_kb
 from tasks_app.worker_node.pilot.job import BadJobError, Input, inputs_of, is_plain_name
+from tasks_app.worker_node.pilot.job_folders import TO_CHANGE, UnseenError, walk
+from tasks_app.worker_node.pilot.job_limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
-from tasks_app.worker_node.pilot.limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.worker_node.pilot.oneword import of_word
 from tasks_app.worker_node.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.worker_node.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.worker_node.pilot.removing import remove_folder
+from tasks_app.worker_node.pilot.site_client import Client, InterruptedCallError
 from tasks_app.worker_node.pilot.stagein import compare
 from tasks_app.worker_node.pilot.walls import JOB, Walls, limit, obey, refused_calls
 

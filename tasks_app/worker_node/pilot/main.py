@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from tasks_app.worker_node.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.worker_node.pilot.errors import Code, Failure
 from tasks_app.worker_node.pilot.job import BadJobError, parse_job
+from tasks_app.worker_node.pilot.job_report import PARTING_S, UPDATE
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
 from tasks_app.worker_node.pilot.processes import adopt_orphans
-from tasks_app.worker_node.pilot.report import PARTING_S, UPDATE
 from tasks_app.worker_node.pilot.runner import run_job
 from tasks_app.worker_node.pilot.settings import Settings, SettingsError, add_arguments, from_arguments
+from tasks_app.worker_node.pilot.site_client import Client, InterruptedCallError, RefusedError, UnreachableError
 
 log = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from tasks_app.worker_node.pilot.client import Client, RefusedError, UnreachableError
 from tasks_app.worker_node.pilot.errors import Code, JobFailedError
 from tasks_app.worker_node.pilot.job import Job, is_plain_name
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
 from tasks_app.worker_node.pilot.masking import mask_file, needles_of
-from tasks_app.worker_node.pilot.names import sandbox_of
 from tasks_app.worker_node.pilot.processes import Family, tie_to_pilot
+from tasks_app.worker_node.pilot.safe_names import sandbox_of
+from tasks_app.worker_node.pilot.site_client import Client, RefusedError, UnreachableError
 from tasks_app.worker_node.pilot.walls import Walls, obey, refused_calls
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import time
 import uuid
 from pathlib import Path
 
-from tasks_app.worker_node.pilot.folders import TO_CHANGE, open_folder
+from tasks_app.worker_node.pilot.job_folders import TO_CHANGE, open_folder
 
 log = logging.getLogger(__name__)
 

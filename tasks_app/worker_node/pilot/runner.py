@@ -12,17 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tasks_app.worker_node.pilot import names
 from tasks_app.worker_node.pilot import payload as payloads
-from tasks_app.worker_node.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
+from tasks_app.worker_node.pilot import safe_names
 from tasks_app.worker_node.pilot.errors import Code, Failure, JobFailedError
 from tasks_app.worker_node.pilot.gauge import FIRST_LOOK_S, LOOK_EVERY_S, Gauge, free_mb, holes_kb
 from tasks_app.worker_node.pilot.job import Job, Output
+from tasks_app.worker_node.pilot.job_limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
+from tasks_app.worker_node.pilot.job_report import HURRY, Reporter, final_body, parting_s
 from tasks_app.worker_node.pilot.latch import Latch
-from tasks_app.worker_node.pilot.limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.removing import remove_folder
-from tasks_app.worker_node.pilot.report import HURRY, Reporter, final_body, parting_s
 from tasks_app.worker_node.pilot.settings import Settings
+from tasks_app.worker_node.pilot.site_client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.worker_node.pilot.stagein import Readable, stage_in
 from tasks_app.worker_node.pilot.stageout import (
     PayloadReport,
@@ -133,7 +133,7 @@ class _Run:
             )
             argv = payloads.command_line(name, self.job.parameters)
             served = (self.folder / name).exists()
-            if trouble := names.clash(self.job, name if served else "", names.sandbox_of(argv)):
+            if trouble := safe_names.clash(self.job, name if served else "", safe_names.sandbox_of(argv)):
                 raise JobFailedError(Code.STAGE_IN_FAILED, trouble)
             payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
             stage_in(self.job.inputs, self.folder, self.check, Readable(self.settings.hidden, self._storages))

@@ -14,7 +14,7 @@ from brokerage_app.brokers import analysis_job, generic, production_job, product
 from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.vocabulary import codes as brokerage_codes
 from jedisite import refusals
-from tasks_app.domain import codes as tasks_codes
+from tasks_app.domain import refusal_codes as tasks_codes
 from tests.conftest import __file__ as conftest
 
 ROOT = Path(conftest).parents[1]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app.policy.shares import Share, ShareTree
-from tasks_app.labs.simulating.report import fair
+from tasks_app.labs.simulating.simulation_report import fair
 from tasks_app.labs.simulating.world import SHARES
 
 TREE = ShareTree(SHARES)

@@ -149,7 +149,7 @@ OURS = {
     ("brokerage_app/formulas/architecture.py", 'f"[{others}]"'),
     ("tasks_app/params/kinds.py", "self.pattern"),
     ("tasks_app/refining/layout.py", 'rf"(?<![\\w.-]){name}(?![\\w.-])"'),
-    ("tasks_app/labs/bench/addresses.py", 'rf"<[^<>]*\\b{argument}>"'),
+    ("tasks_app/labs/bench/page_addresses.py", 'rf"<[^<>]*\\b{argument}>"'),
 }
 """Patterns that are put together of pieces of our own code or, in `layout`, of text that is escaped."""
 FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}

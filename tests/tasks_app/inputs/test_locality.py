@@ -13,7 +13,7 @@ from brokerage_app.models import DatasetReplica, ReplicaLookup, StorageEndpoint
 from brokerage_app.vocabulary.needs import InputData, Replica
 from tasks_app.agents.watchdogs import replicas
 from tasks_app.ddm.base import Held, Places
-from tasks_app.ddm.local import catalogue
+from tasks_app.ddm.local_storage import catalogue
 from tasks_app.inputs import locality
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Task
 from tests.flow.driving import add_dataset

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from brokerage_app.models.statistics import JobCount
-from tasks_app.labs.bench.addresses import addresses
 from tasks_app.labs.bench.measuring import Rates, Target, in_turn
+from tasks_app.labs.bench.page_addresses import addresses
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = {

@@ -16,7 +16,7 @@ from jedisite.models import AgentPass, AuditEntry
 from tasks_app.audit import flow_invariants
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.inputs.locality import inputs_of
-from tasks_app.labs.synthetic.plan import Size, plans
+from tasks_app.labs.synthetic.made_up_plan import Size, plans
 from tasks_app.models import (
     ErrorFingerprint,
     File,

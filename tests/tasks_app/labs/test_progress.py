@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks_app.labs.demo.progress import EACH_S, Progress
+from tasks_app.labs.demo.demo_progress import EACH_S, Progress
 
 
 def row(number: int, status: str, finished: int = 0) -> dict[str, Any]:

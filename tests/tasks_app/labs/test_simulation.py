@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from brokerage_app.policy.shares import Share
 from tasks_app.labs.simulating.engine import Outcome, Sample, Simulation
-from tasks_app.labs.simulating.report import WINDOW_S, fair, share_errors, summary
+from tasks_app.labs.simulating.simulation_report import WINDOW_S, fair, share_errors, summary
 from tasks_app.labs.simulating.world import DAY, HOUR, SHARES, Campaign, World, usual_world
 
 ENOUGH = 1e9

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.params.codes import CHANGEABLE
 from tasks_app.params.resubmission import (
     AGAIN_FROM,
     CHANGEABLE_KEYS,
@@ -24,6 +23,7 @@ from tasks_app.params.resubmission import (
     too_many,
 )
 from tasks_app.params.schema import ParamErrors, TaskParams, parse
+from tasks_app.params.split_codes import CHANGEABLE
 from tasks_app.params.splitrule import SplitRule
 from tests.tasks_app.params import dictionaries as d
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_app.params.codes import CODES
 from tasks_app.params.schema import parse
+from tasks_app.params.split_codes import CODES
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
 from tasks_app.params.to_splitrule import from_params
 from tests.tasks_app.params import dictionaries as d

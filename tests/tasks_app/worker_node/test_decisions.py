@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.worker_node.pilot.client import LONGEST_DELAY_S, backoff
 from tasks_app.worker_node.pilot.errors import Code, JobFailedError
 from tasks_app.worker_node.pilot.job import BadJobError, is_plain_name, parse_job
-from tasks_app.worker_node.pilot.limits import Limits, Measure, memory_limit_mb, verdict, with_disk
+from tasks_app.worker_node.pilot.job_limits import Limits, Measure, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.settings import SettingsError, add_arguments, from_arguments
+from tasks_app.worker_node.pilot.site_client import LONGEST_DELAY_S, backoff
 from tasks_app.worker_node.pilot.stagein import local_path
 from tasks_app.worker_node.pilot.storage import Place, base_folder, default_endpoint, place
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.worker_node.pilot import folders, walls
-from tasks_app.worker_node.pilot.folders import size_of
+from tasks_app.worker_node.pilot import job_folders, walls
+from tasks_app.worker_node.pilot.job_folders import size_of
 from tests.lacking import lacking
 from tests.tasks_app.worker_node.running import CHECKOUT
 
@@ -48,21 +48,21 @@ def test_files_count_below_long_paths_and_odd_names_and_links_do_not(tmp_path: P
 
 
 def test_what_is_too_deep_or_takes_too_long_is_told(tmp_path: Path) -> None:
-    put_below(tmp_path, folders.DEEPEST - 1, "d")
+    put_below(tmp_path, job_folders.DEEPEST - 1, "d")
     before = len(os.listdir("/proc/self/fd"))
     assert not size_of(tmp_path).unseen
     assert size_of(tmp_path, -1.0).unseen == "it holds more files than can be counted in time"
-    put_below(tmp_path, folders.DEEPEST, "e")
-    assert size_of(tmp_path).unseen == f"folders lie in each other more than {folders.DEEPEST} deep"
+    put_below(tmp_path, job_folders.DEEPEST, "e")
+    assert size_of(tmp_path).unseen == f"folders lie in each other more than {job_folders.DEEPEST} deep"
     assert len(os.listdir("/proc/self/fd")) == before
-    assert size_of(tmp_path / "gone") == folders.Size(0)
+    assert size_of(tmp_path / "gone") == job_folders.Size(0)
 
 
 MEASURE = """
 import sys
 open(sys.argv[1] + "/mounted/file", "wb").write(b"x" * 3_000_000)
 from pathlib import Path
-from tasks_app.worker_node.pilot.folders import size_of
+from tasks_app.worker_node.pilot.job_folders import size_of
 found = size_of(Path(sys.argv[1]))
 print(found.kb, found.unseen)
 """

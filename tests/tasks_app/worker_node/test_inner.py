@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.dispatch.description import behind_walls
-from tasks_app.worker_node.pilot import folders, walls
+from tasks_app.worker_node.pilot import job_folders, walls
 from tasks_app.worker_node.pilot.inner import SETTINGS, bring_back
 from tasks_app.worker_node.pilot.oneword import as_word, of_word
 from tests.lacking import lacking
@@ -215,7 +215,7 @@ def test_what_leads_out_is_not_brought_back_from_below_long_paths_either(tmp_pat
     """That pilot's tar goes down there, and follows links."""
     folder, here = tmp_path / "payload", tmp_path / "here"
     here.mkdir()
-    for name, levels, kept in [("long", 50, True), ("deep", folders.DEEPEST, False)]:
+    for name, levels, kept in [("long", 50, True), ("deep", job_folders.DEEPEST, False)]:
         (folder / name).mkdir(parents=True)
         bottom = os.open(folder / name, os.O_RDONLY)
         for _ in range(levels):

@@ -22,8 +22,8 @@ from tasks_app.worker_node.submitters.base import (
     WorkerState,
     next_delay,
 )
-from tasks_app.worker_node.submitters.folders import sweep
-from tasks_app.worker_node.submitters.local import pilot_command, pilot_environment
+from tasks_app.worker_node.submitters.local_pilots import pilot_command, pilot_environment
+from tasks_app.worker_node.submitters.old_folders import sweep
 from tests.tasks_app.worker_node.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
 from tests.tasks_app.worker_node.site import LIMIT_S, TOKEN, Site
 
@@ -31,7 +31,7 @@ SERVICE = """
 import logging, sys
 from pathlib import Path
 from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec
-from tasks_app.worker_node.submitters.local import OwnPilot, serve
+from tasks_app.worker_node.submitters.local_pilots import OwnPilot, serve
 logging.basicConfig(level=logging.INFO)
 spec = PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none")
 serve(Path(sys.argv[1]), OwnPilot(), OneForAll(sys.argv[2]), spec, int(sys.argv[4]))
@@ -237,7 +237,7 @@ def test_a_pilot_that_outlives_its_service_is_buried_when_it_has_ended(
     (folder / "token").write_text("old")
     quickly = NOTING.replace(
         "logging.basicConfig",
-        "import tasks_app.worker_node.submitters.local as l; l.SWEEP_EVERY_S = 0.1; logging.basicConfig",
+        "import tasks_app.worker_node.submitters.local_pilots as l; l.SWEEP_EVERY_S = 0.1; logging.basicConfig",
     )
     with open(folder / ".lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -308,6 +308,6 @@ def test_the_commands_run_without_a_database(site: Site, start: Start, tmp_path:
 
 
 def test_importing_the_pilot_brings_no_django() -> None:
-    code = "import sys, tasks_app.worker_node.pilot.main, tasks_app.worker_node.submitters.local; "
+    code = "import sys, tasks_app.worker_node.pilot.main, tasks_app.worker_node.submitters.local_pilots; "
     code += "sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0

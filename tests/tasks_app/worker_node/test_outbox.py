@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tasks_app.worker_node.pilot.storage import place
-from tasks_app.worker_node.submitters import outbox
-from tasks_app.worker_node.submitters.outbox import take
+from tasks_app.worker_node.submitters import pilot_outbox
+from tasks_app.worker_node.submitters.pilot_outbox import take
 from tests.lacking import lacking
 
 
@@ -87,7 +87,7 @@ def test_a_storage_with_a_link_among_its_folders_is_not_left(storage: Path, box:
 
 
 def test_a_full_or_deep_outbox_holds_nobody_up(storage: Path, box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "MOST_ENTRIES", 30)
+    monkeypatch.setattr(pilot_outbox, "MOST_ENTRIES", 30)
     deep = box.joinpath(*"d" * 100)
     deep.mkdir(parents=True)
     (deep / "x").write_text("")

@@ -17,7 +17,7 @@ import pytest
 from tasks_app.dispatch.description import behind_walls
 from tasks_app.worker_node.pilot.storage import place
 from tasks_app.worker_node.pilot.walls import Walls
-from tasks_app.worker_node.submitters import panda
+from tasks_app.worker_node.submitters import panda_pilots
 from tasks_app.worker_node.submitters.base import PilotSpec
 from tests.lacking import lacking
 from tests.tasks_app.worker_node.running import CHECKOUT
@@ -31,33 +31,38 @@ def source(tmp_path: Path) -> Path:
     """A folder that looks like the pilot's source."""
     folder = tmp_path / "panda-pilot"
     (folder / "pilot" / "util").mkdir(parents=True)
-    (folder / panda.SCRIPT).write_text("")
-    (folder / panda.CONFIGURATION).write_text("[Pilot]\nheartbeat: 1800\ndebug_heartbeat: 60\nlost_heartbeat: 10800\n")
+    (folder / panda_pilots.SCRIPT).write_text("")
+    (folder / panda_pilots.CONFIGURATION).write_text(
+        "[Pilot]\nheartbeat: 1800\ndebug_heartbeat: 60\nlost_heartbeat: 10800\n"
+    )
     return folder
 
 
 def test_it_is_held_in_a_namespace_and_told_not_to_kill(source: Path, tmp_path: Path) -> None:
-    command = panda.isolated(panda.command(source, SPEC, tmp_path / "storage"))
+    command = panda_pilots.isolated(panda_pilots.command(source, SPEC, tmp_path / "storage"))
     assert command[0] == "unshare" and {"--pid", "--fork", "--kill-child", "--mount-proc"} <= set(command)
     server, port = command[command.index("--url") + 1], command[command.index("-p") + 1]
     assert (server, port) == ("http://127.0.0.1", "8000")
     address = command[command.index("--queuedata-url") + 1].format(pandaqueue="Q")
     assert address == "http://127.0.0.1:8000/cache/schedconfig/Q.all.json?timefloor=60"
-    env = panda.environment({"PATH": "/bin"}, source, tmp_path, SPEC.server)
+    env = panda_pilots.environment({"PATH": "/bin"}, source, tmp_path, SPEC.server)
     assert env["PILOT_NOKILL"] == "1"
     assert env["OIDC_AUTH_DIR"] == f"{tmp_path}/", "the pilot takes only the folder part of it"
     assert env["PATH"].endswith(":/bin")
     # The pilot packs its folder for the job, and follows links in there.
-    assert json.loads(panda.inner(SPEC, tmp_path)["JEDI_INNER_WALLS"])["payloads"] == f"{tmp_path}/payloads"
+    assert json.loads(panda_pilots.inner(SPEC, tmp_path)["JEDI_INNER_WALLS"])["payloads"] == f"{tmp_path}/payloads"
 
 
 def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "w"
     folder.mkdir()
-    panda.prepare(source, folder, "jedi_swordfish", SPEC.heartbeat_s)
+    panda_pilots.prepare(source, folder, "jedi_swordfish", SPEC.heartbeat_s)
     kept = folder / "token"
     assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (b"jedi_swordfish", 0o600)
-    said = [*panda.command(source, SPEC, tmp_path), *panda.environment({}, source, folder, SPEC.server).values()]
+    said = [
+        *panda_pilots.command(source, SPEC, tmp_path),
+        *panda_pilots.environment({}, source, folder, SPEC.server).values(),
+    ]
     assert not any("swordfish" in text for text in said)
     settings = (folder / "pilot.cfg").read_text()
     assert settings == "[Pilot]\nheartbeat: 7\ndebug_heartbeat: 7\nlost_heartbeat: 10800\n"
@@ -66,32 +71,32 @@ def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(source: Path, tmp_pa
 def test_without_a_namespace_or_its_source_it_is_refused_with_the_reason(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(panda.CannotIsolateError, match=r"pilot\.py is missing"):
-        panda.check(tmp_path)
+    with pytest.raises(panda_pilots.CannotIsolateError, match=r"pilot\.py is missing"):
+        panda_pilots.check(tmp_path)
     refusing = tmp_path / "bin"
     refusing.mkdir()
     (refusing / "unshare").write_text("#!/bin/sh\necho not permitted >&2\nexit 1\n")
     (refusing / "unshare").chmod(0o755)
     for path, reason in ((str(tmp_path), "not installed"), (f"{refusing}:{os.environ['PATH']}", "not permitted")):
         monkeypatch.setenv("PATH", path)
-        with pytest.raises(panda.CannotIsolateError, match=f"pid namespace.*{reason}"):
-            panda.check(source)
+        with pytest.raises(panda_pilots.CannotIsolateError, match=f"pid namespace.*{reason}"):
+            panda_pilots.check(source)
 
 
 def test_a_version_that_is_not_tried_is_refused_before_users_lose_attempts_to_it(source: Path) -> None:
     (source / "PILOTVERSION").write_text("3.11.5.1")
-    with pytest.raises(panda.CannotIsolateError, match=r"panda-pilot 3\.11\.5\.1, with which .* one of 3\.7\.x"):
-        panda.check(source, walled=True)
+    with pytest.raises(panda_pilots.CannotIsolateError, match=r"panda-pilot 3\.11\.5\.1, with which .* one of 3\.7\.x"):
+        panda_pilots.check(source, walled=True)
     (source / "PILOTVERSION").write_text("3.7.0.36\n")
-    panda.check(source, walled=True)
+    panda_pilots.check(source, walled=True)
 
 
 def test_all_that_it_started_ends_with_the_process_that_holds_it(source: Path) -> None:
     try:
-        panda.check(source)
-    except panda.CannotIsolateError as exc:
+        panda_pilots.check(source)
+    except panda_pilots.CannotIsolateError as exc:
         lacking(str(exc))
-    holder = subprocess.Popen(panda.isolated(["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]))
+    holder = subprocess.Popen(panda_pilots.isolated(["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]))
     deadline = time.monotonic() + 30
     while len(held := psutil.Process(holder.pid).children(recursive=True)) < 2:
         assert time.monotonic() < deadline
@@ -191,7 +196,7 @@ from pathlib import Path
 from tasks_app.worker_node.pilot.latch import Latch
 from tasks_app.worker_node.submitters import panda
 from tasks_app.worker_node.submitters.base import ENDED, OneForAll, PilotSpec, Ticket
-from tasks_app.worker_node.submitters.local import LocalSubmitter, PandaPilot
+from tasks_app.worker_node.submitters.local_pilots import LocalSubmitter, PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 class WithProgram(OneForAll):
@@ -214,7 +219,7 @@ print(worker.state, worker.detail)
 
 @pytest.fixture
 def walled(source: Path) -> Walls:
-    found = panda.find_walls(source, [], [])
+    found = panda_pilots.find_walls(source, [], [])
     if isinstance(found, str):
         lacking(found)
     return found
@@ -231,7 +236,7 @@ def starter(source: Path, tmp_path: Path, walled: Walls) -> Iterator[Callable[[s
     started: list[subprocess.Popen[str]] = []
 
     def start(script: str) -> subprocess.Popen[str]:
-        (source / panda.SCRIPT).write_text(script)
+        (source / panda_pilots.SCRIPT).write_text(script)
         command = [sys.executable, "-c", STARTER, str(source), str(home), PROGRAM]
         started.append(subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True))
         return started[-1]

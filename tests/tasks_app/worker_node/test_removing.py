@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks_app.worker_node.pilot.removing import remove_folder
-from tasks_app.worker_node.submitters.folders import sweep
+from tasks_app.worker_node.submitters.old_folders import sweep
 from tests.tasks_app.worker_node.running import Pilots
 from tests.tasks_app.worker_node.site import Site
 

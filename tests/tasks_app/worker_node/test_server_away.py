@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.worker_node.pilot.client import Client, RefusedError
+from tasks_app.worker_node.pilot.site_client import Client, RefusedError
 from tests.tasks_app.worker_node.running import TELL, Pilots, address
 from tests.tasks_app.worker_node.site import LIMIT_S, TOKEN, Site
 

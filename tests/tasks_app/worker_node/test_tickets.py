@@ -20,15 +20,14 @@ from brokerage_app.models import Queue
 from jedisite.identity import callers as identity
 from jedisite.identity.callers import row_of_token
 from jedisite.models import ApiToken
-from tasks_app.dispatch import closed_queues
+from tasks_app.dispatch import closed_queues, worker_tickets
+from tasks_app.dispatch.worker_tickets import LIFETIME, OneEach
 from tasks_app.models import Job
 from tasks_app.models.job import JobParams
 from tasks_app.usage.site_use import pilot_flow, pilots_of
 from tasks_app.web.machinery.worker_facts import local_pilots
 from tasks_app.worker_node.pilot.oneword import of_word
-from tasks_app.worker_node.submitters import tickets
 from tasks_app.worker_node.submitters.base import NoTokenError
-from tasks_app.worker_node.submitters.tickets import LIFETIME, OneEach
 from tests.plans import fill_table, nodes, plan_of, scanned
 
 QUEUE = "LAB"
@@ -102,7 +101,7 @@ def test_jobs_of_a_walled_worker_begin_with_the_program_that_puts_up_walls(
 def test_tickets_of_a_queue_are_looked_up_together(
     django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)  # it would end the test's own
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)  # it would end the test's own
     tokens = [OneEach(QUEUE).make(number).token for number in range(5)]
     foreign = [OneEach("OTHER").make(7).token, identity.issue_token("by hand", "pilot", site=QUEUE, lifetime=LIFETIME)]
     ended = OneEach(QUEUE).make(8).token
@@ -125,7 +124,7 @@ def opens(token: str) -> bool:
 
 @pytest.mark.django_db
 def test_a_ticket_lives_as_long_as_it_is_renewed_and_its_end_is_kept_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)
     each, by_hand = OneEach(QUEUE), identity.issue_token("by hand", "pilot", site=QUEUE, lifetime=timedelta(0))
     renewed, left, forgotten = (each.make(number).token for number in range(3))
     ApiToken.objects.update(expires=timezone.now() - timedelta(minutes=1))  # as when the database was away
@@ -145,7 +144,7 @@ def test_a_ticket_lives_as_long_as_it_is_renewed_and_its_end_is_kept_for_a_day(m
 def test_the_jobs_that_are_to_be_killed_are_found_by_their_numbers(
     monkeypatch: pytest.MonkeyPatch, make_job: Callable[..., Job]
 ) -> None:
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)
     killed, other, runs = (
         make_job(site=QUEUE, status="running", command_to_pilot=said).pk for said in ("tobekilled", "tobekilled", None)
     )
@@ -157,7 +156,7 @@ def test_the_jobs_that_are_to_be_killed_are_found_by_their_numbers(
 def test_jobs_that_ended_workers_leave_fail_at_once(
     monkeypatch: pytest.MonkeyPatch, make_job: Callable[..., Job]
 ) -> None:
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)
     each = OneEach(QUEUE)
     tokens = {n: each.make(n).token for n in (1, 2, 3)}
     sent, running, killed = (
@@ -186,7 +185,7 @@ def test_jobs_that_ended_workers_leave_fail_at_once(
 def test_no_pilot_is_started_at_a_queue_that_somebody_has_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)
     Queue.objects.create(name=QUEUE, site_name=QUEUE, status="offline", status_reason="Cooling fails.")
     closed_queues.forget()
     with pytest.raises(NoTokenError, match=r"No jobs: the queue LAB is offline \(Cooling fails\)\."):
@@ -211,7 +210,7 @@ def test_without_a_database_there_is_no_ticket(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.django_db
 def test_pilots_that_have_ended_cost_those_that_live_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands end in a day, and all of these are kept: the look-ups come with every call of a pilot."""
-    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    monkeypatch.setattr(worker_tickets.connections, "close_all", lambda: None)
     each = OneEach(QUEUE)
     token, other = (each.make(number).token for number in range(2))
     fill_table(

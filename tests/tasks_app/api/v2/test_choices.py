@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from jedisite.vocabulary.choices import no_choice
 from jedisite.vocabulary.words import sentence
+from jedisite.web.choices import no_choice
 from tasks_app.api.v2.urls import urlpatterns
 from tasks_app.models import Task
 

@@ -187,7 +187,7 @@ def _samples(route: str, arguments: Sequence[str]) -> Iterator[tuple[str, dict[s
         samples = THINGS.get((before, argument))
         if samples is None:
             raise UnknownPageError(
-                f"bench pages does not know what to put into {route}: add it to tasks_app/labs/bench/addresses.py"
+                f"bench pages does not know what to put into {route}: add it to tasks_app/labs/bench/page_addresses.py"
             )
         known.append(samples)
     others = {name: next(iter(samples.values()))() for name, samples in zip(arguments[1:], known[1:], strict=True)}

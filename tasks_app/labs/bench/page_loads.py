@@ -23,8 +23,8 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.labs.bench.addresses import Address, addresses
 from tasks_app.labs.bench.measuring import Target
+from tasks_app.labs.bench.page_addresses import Address, addresses
 from tasks_app.models import Task
 
 MOST_MS = 300.0

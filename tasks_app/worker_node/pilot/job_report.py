@@ -14,7 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from tasks_app.worker_node.pilot.client import (
+from tasks_app.worker_node.pilot.errors import DIAG_LIMIT, Code, Failure, JobFailedError
+from tasks_app.worker_node.pilot.job import Job
+from tasks_app.worker_node.pilot.latch import Latch
+from tasks_app.worker_node.pilot.plain import plain_text
+from tasks_app.worker_node.pilot.settings import Settings
+from tasks_app.worker_node.pilot.site_client import (
     TOO_LARGE,
     Answer,
     Body,
@@ -23,11 +28,6 @@ from tasks_app.worker_node.pilot.client import (
     RefusedError,
     UnreachableError,
 )
-from tasks_app.worker_node.pilot.errors import DIAG_LIMIT, Code, Failure, JobFailedError
-from tasks_app.worker_node.pilot.job import Job
-from tasks_app.worker_node.pilot.latch import Latch
-from tasks_app.worker_node.pilot.plain import plain_text
-from tasks_app.worker_node.pilot.settings import Settings
 from tasks_app.worker_node.pilot.stageout import PayloadReport, Stored
 
 log = logging.getLogger(__name__)

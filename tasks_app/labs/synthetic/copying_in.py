@@ -14,8 +14,8 @@ from django.db import transaction
 from jedisite.database.sql import copy_lines, copy_text, hot_cursor, texts
 from tasks_app.failures import booking
 from tasks_app.labs.synthetic import side_statements, statements
+from tasks_app.labs.synthetic.made_up_plan import Size, TaskPlan, plans
 from tasks_app.labs.synthetic.mishaps import BATCH_MISHAPS, MISHAPS, PILOTS, Mishap
-from tasks_app.labs.synthetic.plan import Size, TaskPlan, plans
 
 OF_THOUSAND = 1000
 BOOKED_AT_ONCE = 20_000

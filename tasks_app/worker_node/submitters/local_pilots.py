@@ -23,15 +23,15 @@ import psutil
 
 from jedisite.processes.children import die_with_parent, open_private
 from tasks_app.domain.retry_rules import ENDED_WITH_SERVICE
+from tasks_app.worker_node.pilot.job_report import HURRY
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
 from tasks_app.worker_node.pilot.main import LOCK_NAME
 from tasks_app.worker_node.pilot.payload import tail
 from tasks_app.worker_node.pilot.processes import adopt_orphans
 from tasks_app.worker_node.pilot.removing import remove_folder
-from tasks_app.worker_node.pilot.report import HURRY
 from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.worker_node.pilot.walls import JOB, Walls, limit, obey
-from tasks_app.worker_node.submitters import outbox, panda
+from tasks_app.worker_node.submitters import panda_pilots, pilot_outbox
 from tasks_app.worker_node.submitters.base import (
     ENDED,
     RENEW_EVERY_S,
@@ -44,7 +44,7 @@ from tasks_app.worker_node.submitters.base import (
     WorkerState,
     next_delay,
 )
-from tasks_app.worker_node.submitters.folders import FOLDER_PREFIX, SWEEP_LIMIT_S, sweep
+from tasks_app.worker_node.submitters.old_folders import FOLDER_PREFIX, SWEEP_LIMIT_S, sweep
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class PandaPilot:
 
     def __init__(self, source: Path, storage: Path, walls: Walls | str) -> None:
         """Raises CannotIsolateError."""
-        panda.check(source, walled=isinstance(walls, Walls))
+        panda_pilots.check(source, walled=isinstance(walls, Walls))
         self._source, self._storage = source, storage
         self._walls = None if isinstance(walls, str) else walls
         if isinstance(walls, str):
@@ -135,17 +135,17 @@ class PandaPilot:
         return self._walls is not None
 
     def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
-        panda.prepare(self._source, folder, ticket.token, spec.heartbeat_s, ticket.begins_with)
+        panda_pilots.prepare(self._source, folder, ticket.token, spec.heartbeat_s, ticket.begins_with)
         if self._walls is None:
             outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
-            command = panda.isolated(panda.command(self._source, spec, self._storage))
-            environment = panda.environment(outer, self._source, folder, spec.server)
+            command = panda_pilots.isolated(panda_pilots.command(self._source, spec, self._storage))
+            environment = panda_pilots.environment(outer, self._source, folder, spec.server)
         else:
-            walls = panda.walls_of(self._walls, worker_id, folder, self._storage)
+            walls = panda_pilots.walls_of(self._walls, worker_id, folder, self._storage)
             walls.hand_over(folder)
-            command = walls.around(panda.command(self._source, spec, panda.INPUTS), folder)
-            environment = panda.environment(walls.environment(os.environ), self._source, Path(JOB), spec.server)
-            environment |= panda.inner(spec, Path(JOB))
+            command = walls.around(panda_pilots.command(self._source, spec, panda_pilots.INPUTS), folder)
+            environment = panda_pilots.environment(walls.environment(os.environ), self._source, Path(JOB), spec.server)
+            environment |= panda_pilots.inner(spec, Path(JOB))
         # What holds it passes no signals on, and kills what it holds when it is killed.
         fuses = limit(spec.memory_mb, 0, folder) if self._walls else {}
         return Launch(command, environment, folder, dies_of=signal.SIGKILL, quiet=True, limits=fuses)
@@ -161,7 +161,7 @@ class PandaPilot:
     def collect(self, folder: Path) -> None:
         """Bring to the storage what a pilot behind walls has written for it."""
         if self._walls:
-            outbox.take(folder / panda.OUTBOX, self._storage)
+            pilot_outbox.take(folder / panda_pilots.OUTBOX, self._storage)
 
     def jobs(self, folder: Path) -> list[int]:
         """It hears of its job by its heartbeat alone."""
