@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tasks_app.domain.states import JobStatus
+
 # ruff: noqa: S608 - names of our own columns
 
 
@@ -54,6 +56,9 @@ NAMES: Final = (*(component.name for component in COMPONENTS), TRANS)
 and a kill first: whatever else is known of a job that was told to stop came of that."""
 KILLS: Final = range(100, 200)
 """Codes of the server for jobs that it killed: 100 and the code of the kill."""
+
+ENDED_BADLY: Final = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
+"""States of jobs whose error is shown."""
 
 # What the pilots' codes mean, said in our own words.
 PILOT_CODES: Final[Mapping[int, str]] = {
@@ -135,6 +140,11 @@ def errors_in(values: Mapping[str, Any]) -> list[JobError]:
 def main_error(values: Mapping[str, Any]) -> JobError | None:
     """The error that best explains a failed job, from its fields by name; None when no part reports one."""
     return next(iter(errors_in(values)), None)
+
+
+def error_of(values: Mapping[str, Any]) -> JobError | None:
+    """The main error of a job that ended badly; a pilot's code on a job that goes on is not shown as one."""
+    return main_error(values) if values["status"] in ENDED_BADLY else None
 
 
 def _rank(error: JobError) -> int:

@@ -1,4 +1,4 @@
-"""What stands against tasks whose jobs all wait for pilots, of many tasks at once, in the words of their gates."""
+"""What stands against many tasks at once, in a sentence each: for lists, where the gates of each would ask too much."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
+from brokerage_app.models import VerdictRecord
+from tasks_app.domain import words
+from tasks_app.domain.states import TaskStatus
 from tasks_app.explaining.rules.gates import at_queues, by_pilots
 from tasks_app.explaining.rules.wait_facts import PilotFact, WhyFacts
 from tasks_app.explaining.why_task import pilots_of
@@ -15,6 +18,17 @@ _OF_TASKS = """
 SELECT jeditaskid AS jobstatus, computingsite AS site, count(*) AS n
   FROM jobs WHERE jeditaskid = ANY(%(tasks)s) AND jobstatus = 'activated' AND computingsite IS NOT NULL GROUP BY 1, 2
 """
+
+
+def blocking(status: str, error_dialog: str | None, verdict: VerdictRecord | None) -> str:
+    """Why a task gets no further, in a sentence; empty when it did all it was asked, or nothing is known to block it."""
+    if status == TaskStatus.DONE:
+        return ""
+    if words.is_final_task(status):
+        return error_dialog or ""
+    if verdict is not None and not verdict.chosen:
+        return verdict.sentence
+    return error_dialog or ""
 
 
 def without_pilots(status_of: dict[int, str], now: datetime) -> dict[int, str]:

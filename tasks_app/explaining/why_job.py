@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from brokerage_app.grid import installed_policy
 from brokerage_app.models import JobCount, Queue, VerdictRecord
+from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import JobStatus
+from tasks_app.explaining import merging_facts
 from tasks_app.explaining.rules.gates import Gate, first_no
 from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, QueueFact, walk
 from tasks_app.explaining.why_task import as_json, pilots_of
@@ -55,11 +57,8 @@ def builder_of(job: JobColumns) -> Job | None:
     return Job.objects.filter(pk__in=list(made_by.values_list("job_id", flat=True))).first()
 
 
-def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") -> Why:
-    """Find out what a job waits for. Ten queries at most.
-
-    error    the main error of a job that failed; `merging`: what is known of the merging of its outputs
-    """
+def look(job: JobColumns, now: datetime) -> Why:
+    """Find out what a job waits for. Ten queries at most."""
     reached: dict[str, datetime] = {}
     for status, at in JobStatusLog.objects.filter(job_id=job.id).order_by("id").values_list("status", "at")[:LOG_ROWS]:
         reached.setdefault(status, at)
@@ -72,22 +71,22 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
         reached=reached,
         made_at=job.creation_time,
         since=job.state_change_time,
-        error=error,
+        error=_error_words(job),
         builder=(builder.id, builder.status) if builder is not None else None,
         chosen=choice_of(job, decision_on(job)),
         pilot=pilots[0] if pilots else None,
         queue=_queue(job) if waits and site else QueueFact(),
         silent_s=max((now - job.heartbeat_at).total_seconds(), 0.0) if job.heartbeat_at else None,
         timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
-        merging=merging,
+        merging=merging_facts.sentence_on(job),
         unwalled=_unwalled(job, site) if waits and site else "",
     )
     return Why(job, walk(facts), facts)
 
 
-def why(job: JobColumns, now: datetime | None = None, *, error: str = "", merging: str = "") -> dict[str, Any]:
+def why(job: JobColumns, now: datetime | None = None) -> dict[str, Any]:
     """The whole answer as plain values; the page shows the same."""
-    found = look(job, now or timezone.now(), error=error, merging=merging)
+    found = look(job, now or timezone.now())
     queue, pilot = found.facts.queue, found.facts.pilot
     return {
         "job": job.id,
@@ -102,6 +101,14 @@ def why(job: JobColumns, now: datetime | None = None, *, error: str = "", mergin
         if job.status == JobStatus.ACTIVATED
         else None,
     }
+
+
+def _error_words(job: JobColumns) -> str:
+    """What is known of why a job ended badly, in a sentence; "" for others."""
+    error = error_of(job.__dict__)
+    if error is None:
+        return ""
+    return f"{error.sentence} ({error.key})"
 
 
 def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:

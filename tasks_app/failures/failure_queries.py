@@ -13,8 +13,8 @@ from django.db import connection
 from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 
 from tasks_app.domain.window import Window
+from tasks_app.failures.rules.spreads import Over, Spread
 from tasks_app.models import ErrorFingerprint, JobEnds, JobFailure
-from tasks_app.web.errors.spreads import Over, Spread
 
 NEW_FOR = timedelta(days=1)
 """An error counts as new so long after it was first seen."""

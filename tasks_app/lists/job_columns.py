@@ -9,12 +9,11 @@ from typing import Any
 from django.utils import timezone
 
 from jedisite.web.columns import Batch, Column, Columns, Row
-from tasks_app.domain.job_errors import ALL_FIELDS, JobError, main_error
-from tasks_app.domain.states import JOB_FINAL, JobStatus
+from tasks_app.domain.job_errors import ALL_FIELDS, error_of
+from tasks_app.domain.states import JOB_FINAL
 from tasks_app.domain.units import tells_efficiency
 from tasks_app.models import Job, JobRetryHistory
 
-ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
 _TIMES = ("status", "creation_time", "start_time", "end_time", "modification_time")
 _ERRORS = ("status", *ALL_FIELDS)
 
@@ -38,11 +37,6 @@ def efficiency_percent(row: Row, now: datetime) -> float | None:
     core_s = (walltime_s(row, now) or 0.0) * (row["actual_cores"] or row["core_count"] or 1)
     cpu_s = row["cpu_time_s"]
     return round(100 * cpu_s / core_s, 1) if tells_efficiency(cpu_s, core_s) else None
-
-
-def error_of(row: Row) -> JobError | None:
-    """The main error of a job that ended badly; a pilot's code on a job that goes on is not shown as one."""
-    return main_error(row) if row["status"] in ENDED_BADLY else None
 
 
 def _of_times(rows: Sequence[Row]) -> Mapping[Any, Row]:

@@ -13,11 +13,10 @@ from brokerage_app.models import VerdictRecord
 from jedisite.web.columns import Batch, Column, Columns, Row
 from tasks_app.domain import progress
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
-from tasks_app.explaining.waiting import without_pilots
+from tasks_app.explaining.waiting import blocking, without_pilots
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.task import since
-from tasks_app.web.tasks.page_queries import blocking
 
 
 def _of_inputs(rows: Sequence[Row]) -> Mapping[Any, Row]:

@@ -163,6 +163,11 @@ class JobArchive(JobColumns):
         ]
 
 
+def living_or_archived(job_id: int) -> JobColumns | None:
+    """A job, wherever it is kept."""
+    return Job.objects.filter(pk=job_id).first() or JobArchive.objects.filter(pk=job_id).first()
+
+
 class JobFile(models.Model):
     """A file as one job reads or writes it."""
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django import template
 from django.urls import NoReverseMatch, reverse
@@ -15,12 +15,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from tasks_app.attention import bell
+from tasks_app.commands import act_words
 from tasks_app.domain import words
 from tasks_app.domain.progress import Progress
 from tasks_app.drawing import bullets
 from tasks_app.explaining import stored_verdicts
-from tasks_app.web.tasks import act_words
-from tasks_app.web.tasks.tabs import TABS
 
 register = template.Library()
 NAVIGATION = (
@@ -40,6 +39,22 @@ NAVIGATION = (
     ("audit", "Audit", ""),
     ("views", "Views", ""),
 )
+TABS: Final = (
+    # (name of the address behind "dashboard:", title)
+    ("task", "Task"),
+    ("task-why", "Why"),
+    ("task-timeline", "Timeline"),
+    ("task-jobs", "Jobs"),
+    ("task-inputs", "Files"),
+    ("task-errors", "Errors"),
+    ("task-sites", "Sites"),
+    ("task-scouts", "Scouts"),
+    ("task-flow", "Flow"),
+    ("task-profile", "Profile"),
+    ("task-params", "Parameters"),
+    ("task-audit", "Audit"),
+)
+"""The tabs of a task: further pages about it, each with an address of its own."""
 SEPARATOR = re.compile(r"(?<=[._:/-])(?=[^._:/-])")
 
 register.filter("thousands", words.count)

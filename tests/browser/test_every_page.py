@@ -36,7 +36,7 @@ from tasks_app.models import (
     TaskStatusLog,
     Worker,
 )
-from tasks_app.web.tasks.tabs import TABS
+from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.urls import urlpatterns
 from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB

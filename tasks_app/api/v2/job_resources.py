@@ -13,19 +13,22 @@ from rest_framework.response import Response
 
 from jedisite.identity.callers import Right
 from jedisite.web.paging import OldestFirst
-from tasks_app.api.v2.base import Lists, OfTask, Resource, one_of
+from tasks_app.api.v2.base import Lists, OfTask, Resource, none_of
 from tasks_app.api.v2.serializers import JobFileSerializer, JobLogSerializer, JobRowSerializer, JobSerializer
 from tasks_app.lists.filtersets import JobFilter
 from tasks_app.lists.job_columns import JOBS
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog, Task
-from tasks_app.models.job import JobColumns
+from tasks_app.models.job import JobColumns, living_or_archived
 
 ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the archive instead of the living jobs")
 
 
 def job_of(number: int) -> JobColumns:
     """A job, from the living table or the archive. Raises NotFound."""
-    return Job.objects.filter(pk=number).first() or one_of(JobArchive, number)
+    found = living_or_archived(number)
+    if found is None:
+        raise none_of("job", number)
+    return found
 
 
 class JobLists(Lists, Resource):

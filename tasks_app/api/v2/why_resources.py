@@ -16,9 +16,9 @@ from jedisite.vocabulary.words import sentence
 from jedisite.web.problems import Conflict, InvalidFields
 from tasks_app.api.counted import CountedList
 from tasks_app.api.v2.base import Lists, OfTask, Resource, StrictSerializer, none_of, one_of
+from tasks_app.api.v2.job_resources import job_of
 from tasks_app.explaining import deciding_again, why_job, why_site, why_task
 from tasks_app.models import Job, Task
-from tasks_app.web.jobs.job_pages import error_words, job_of, merging_words
 
 
 class WhyViewSet(Resource):
@@ -55,8 +55,7 @@ class JobWhyViewSet(Resource):
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, job_id: int) -> Response:
-        job = job_of(job_id)
-        return Response(why_job.why(job, error=error_words(job), merging=merging_words(job)))
+        return Response(why_job.why(job_of(job_id)))
 
 
 class VerdictRowSerializer(serializers.ModelSerializer[VerdictRecord]):

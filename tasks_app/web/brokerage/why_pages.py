@@ -25,7 +25,7 @@ from tasks_app.explaining.rules.gates import Gate
 from tasks_app.models import Task
 from tasks_app.params.acts import ACTS
 from tasks_app.web.brokerage.verdict_pages import PICKS, Part, Picked, Which
-from tasks_app.web.jobs.job_pages import error_words, job_of, merging_words
+from tasks_app.web.jobs.job_pages import job_of
 from tasks_app.web.lists.misspelt import one_of, takes
 
 REFRESH_S = 10
@@ -95,7 +95,7 @@ def _ways(task: Task, remedy: Remedy, caller: Caller) -> Iterator[Way]:
 def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
     """What a job waits for: its gates, from being made to its kept outputs."""
     job, now = job_of(job_id), timezone.now()
-    found = why_job.look(job, now, error=error_words(job), merging=merging_words(job))
+    found = why_job.look(job, now)
     context = {
         "section": "jobs",
         "job": job,

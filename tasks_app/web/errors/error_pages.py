@@ -27,10 +27,10 @@ from tasks_app.failures import classifying, pivots
 from tasks_app.failures import failure_queries as asked
 from tasks_app.failures.failure_queries import DIMENSIONS, Kind
 from tasks_app.failures.pivots import per_thousand
+from tasks_app.failures.rules.spreads import Spread
 from tasks_app.lists.filtersets import FailureFilter
 from tasks_app.models import ErrorFingerprint, Job, JobFailure, Task
 from tasks_app.web.errors.failure_listing import LISTING
-from tasks_app.web.errors.spreads import Spread
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists import listing
 from tasks_app.web.lists.misspelt import one_of, takes

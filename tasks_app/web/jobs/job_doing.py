@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right, caller_of, needs
 from tasks_app.commands import bulk
+from tasks_app.commands.act_words import question
 from tasks_app.dispatch.debugging import set_debug
 from tasks_app.domain import words
 from tasks_app.domain.states import JOB_FINAL
@@ -27,7 +28,6 @@ from tasks_app.params.faults import ParamErrors
 from tasks_app.upkeep import killing
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import command_buttons, doing
-from tasks_app.web.tasks.act_words import question
 
 KILL = "kill"
 

@@ -17,13 +17,15 @@ from jedisite.web.problems import unavailable
 from tasks_app.ddm import small_files
 from tasks_app.ddm.fetching import is_made
 from tasks_app.ddm.looks import LOOKS, TooManyLooks
+from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import JOB_FINAL, JobStatus
+from tasks_app.explaining import merging_facts
 from tasks_app.explaining.why_job import builder_of
 from tasks_app.lists import job_columns as columns
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
 from tasks_app.models.dataset import LOG_TYPES
-from tasks_app.models.job import JobColumns
-from tasks_app.web.jobs import job_doing, job_facts, job_plots, merging_facts
+from tasks_app.models.job import JobColumns, living_or_archived
+from tasks_app.web.jobs import job_doing, job_facts, job_plots
 from tasks_app.web.jobs.job_listing import LISTING, archive_links
 from tasks_app.web.lists import listing
 from tasks_app.web.lists.misspelt import takes
@@ -78,7 +80,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     context: dict[str, Any] = {
         "section": "jobs",
         "job": job,
-        "error": columns.error_of(job.__dict__),
+        "error": error_of(job.__dict__),
         "waits_for": builder_of(job),
         "merging": merging_facts.of_job(job),
         "buttons": job_doing.job_buttons(job, caller_of(request)),
@@ -145,27 +147,9 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     return render(request, "tasks_app/job_log.html", context)
 
 
-def error_words(job: JobColumns) -> str:
-    """What is known of why a job ended badly, in a sentence; "" for others."""
-    error = columns.error_of(job.__dict__)
-    if error is None:
-        return ""
-    return f"{error.sentence} ({error.key})"
-
-
-def merging_words(job: JobColumns) -> str:
-    """What the merging of a job's outputs waits for, in a sentence; "" when they are not to be merged."""
-    if job.status != JobStatus.MERGING:
-        return ""
-    found = merging_facts.of_job(job)
-    if found is None:
-        return ""
-    return " ".join([found.sentence, *(f"job {other.id} ({other.status})" for other in found.jobs)])
-
-
 def job_of(job_id: int) -> JobColumns:
     """A job of the living table or the archive. Raises Http404."""
-    found: JobColumns | None = Job.objects.filter(pk=job_id).first() or JobArchive.objects.filter(pk=job_id).first()
+    found = living_or_archived(job_id)
     if found is None:
         raise Http404(f"There is no job {job_id}.")
     return found

@@ -18,6 +18,7 @@ from jedisite import audit
 from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.web.columns import Row
 from tasks_app.api.v2.audit_trail import AuditViewSet
+from tasks_app.commands.act_words import kind_of, said, title_of
 from tasks_app.domain import words
 from tasks_app.lists.audit_columns import AUDIT
 from tasks_app.templatetags import dashboard as tags
@@ -25,7 +26,6 @@ from tasks_app.web.lists import cells, listing
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
-from tasks_app.web.tasks.act_words import kind_of, said, title_of
 
 COLUMN = AUDIT.by_name
 PAGES: Final[Mapping[str, tuple[str, bool]]] = {

@@ -16,13 +16,13 @@ from brokerage_app.grid import samples
 from brokerage_app.grid.samples import Series
 from brokerage_app.models import GdpConfig, QueueStatusLog, Sample
 from jedisite.models import AuditEntry
+from tasks_app.commands.act_words import happened, kind_of
 from tasks_app.counts.statistics import JOB_COUNTS
 from tasks_app.domain import words
 from tasks_app.domain.states import JOB_QUEUED
 from tasks_app.drawing import sparklines, trends
 from tasks_app.drawing.sparklines import Sparkline
 from tasks_app.drawing.trends import Stack
-from tasks_app.web.tasks.act_words import happened, kind_of
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(hours=24)

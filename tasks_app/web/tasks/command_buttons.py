@@ -11,6 +11,7 @@ from typing import Any
 from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import on_one_line
 from tasks_app.commands import bulk
+from tasks_app.commands.act_words import WITHOUT_EFFECT, Field, field_of, words_of
 from tasks_app.domain.accepting import RUN_AGAIN
 from tasks_app.domain.states import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
@@ -21,7 +22,6 @@ from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
 from tasks_app.submission import known_names
 from tasks_app.web.tasks.act_values import now_of
-from tasks_app.web.tasks.act_words import WITHOUT_EFFECT, Field, field_of, words_of
 
 LONGEST_REASON = 1000
 _RENAMED = "|".join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)

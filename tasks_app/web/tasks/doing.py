@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.vocabulary.words import sentence
 from tasks_app.commands import bulk
+from tasks_app.commands.act_words import question
 from tasks_app.domain import words
 from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.models import Command, Task
@@ -27,7 +28,6 @@ from tasks_app.submission.assignment import check_share
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import command_buttons
-from tasks_app.web.tasks.act_words import question
 
 SHOWN = 100
 REFUSED_SHOWN = 20

@@ -13,10 +13,9 @@ from django.db.models.functions import Substr
 from brokerage_app.models import VerdictRecord
 from tasks_app.domain import words
 from tasks_app.domain.job_errors import ALL_FIELDS, COMPONENTS, FIELDS, JobError, main_error
-from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
+from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 from tasks_app.models import Job
 
-ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
 QUEUED = ",".join(sorted(JOB_QUEUED))
 
@@ -25,17 +24,6 @@ def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
     """The latest verdict of each task that has one."""
     found = VerdictRecord.objects.filter(task_id__in=list(task_ids)).order_by("task_id", "-id").distinct("task_id")
     return {verdict.task_id: verdict for verdict in found}
-
-
-def blocking(status: str, error_dialog: str | None, verdict: VerdictRecord | None) -> str:
-    """Why a task gets no further, in a sentence; empty when it did all it was asked, or nothing is known to block it."""
-    if status == TaskStatus.DONE:
-        return ""
-    if words.is_final_task(status):
-        return error_dialog or ""
-    if verdict is not None and not verdict.chosen:
-        return verdict.sentence
-    return error_dialog or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import ResourceType
 from jedisite.identity.callers import Right, needs
 from jedisite.models import AuditEntry
+from tasks_app.commands.act_words import said
 from tasks_app.drawing import flows, profiles
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
+from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.frame import comparing, keyset_pages
 from tasks_app.web.jobs.job_listing import LISTING as JOB_LISTING
 from tasks_app.web.lists import listing
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.machinery.trail import in_words
 from tasks_app.web.tasks import page_queries, scout_words, task_facts
-from tasks_app.web.tasks.act_words import said
-from tasks_app.web.tasks.tabs import TABS
 
 SHOWN = 200
 TITLES = dict(TABS)

@@ -11,8 +11,8 @@ from django.test import Client
 
 from jedisite.identity import callers, first_account
 from jedisite.models import AuditEntry
+from tasks_app.commands.act_words import title_of
 from tasks_app.management.commands import demo
-from tasks_app.web.tasks.act_words import title_of
 
 pytestmark = pytest.mark.django_db
 URL = "http://127.0.0.1:8000"

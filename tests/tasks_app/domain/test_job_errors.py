@@ -19,11 +19,11 @@ from tasks_app.domain.job_errors import (
     FIELDS,
     NAMES,
     JobError,
+    error_of,
     errors_in,
     main_error,
 )
 from tasks_app.failures.error_queries import MainError, errors_of, with_main_error
-from tasks_app.lists.job_columns import error_of
 from tasks_app.messaging.mail import facts_of
 from tasks_app.messaging.rules.mail_summary import error_line
 from tasks_app.models import Job, Notification, Task

@@ -13,8 +13,8 @@ from django.test import Client
 
 from jedisite import audit
 from jedisite.models import AuditEntry
+from tasks_app.commands.act_words import title_of
 from tasks_app.web.machinery.trail import in_words
-from tasks_app.web.tasks.act_words import title_of
 from tests.plans import assert_uses_an_index, fill_table
 from tests.tasks_app.web.lists.test_listing import Table
 from tests.tasks_app.web.test_pages import MOST_QUERIES

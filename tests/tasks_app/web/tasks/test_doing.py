@@ -12,10 +12,10 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
+from tasks_app.commands.act_words import QUESTIONS, WITHOUT_EFFECT, field_of, question
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import ACTS, JOB_ACTS
 from tasks_app.submission import amending
-from tasks_app.web.tasks.act_words import QUESTIONS, WITHOUT_EFFECT, field_of, question
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
 

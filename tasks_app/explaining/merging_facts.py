@@ -1,4 +1,4 @@
-"""What the page of a job says about merging: by whom its output is merged, or whose outputs it merges."""
+"""What is said about the merging of a job: by whom its output is merged, or whose outputs it merges."""
 
 from __future__ import annotations
 
@@ -43,3 +43,13 @@ def of_job(job: JobColumns) -> Merging | None:
     if merge_job.status in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED):
         return Merging("Its output waits to be merged again, after", (merge_job,))
     return Merging("Its output waits to be merged by", (merge_job,))
+
+
+def sentence_on(job: JobColumns) -> str:
+    """What the merging of a job's outputs waits for, in a sentence; "" when they are not to be merged."""
+    if job.status != JobStatus.MERGING:
+        return ""
+    found = of_job(job)
+    if found is None:
+        return ""
+    return " ".join([found.sentence, *(f"job {other.id} ({other.status})" for other in found.jobs)])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks_app.web.errors.spreads import Over, Spread
+from tasks_app.failures.rules.spreads import Over, Spread
 
 ONE = {"site": Over(1, "S", 50), "node": Over(1, "wn1", 50), "task": Over(3, "7", 20)}
 
