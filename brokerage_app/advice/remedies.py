@@ -14,6 +14,7 @@ from brokerage_app.advice.largest import most_of
 from brokerage_app.advice.scratch_advice import less_scratch
 from brokerage_app.advice.whatif import ChangeError, Conditions, Decide
 from brokerage_app.brokers.deciding import STATUS, allowed
+from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import EXPRESS_PRIORITY, TaskNeeds
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
@@ -331,7 +332,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
         # What the queue's description holds, in its own unit.
         unit = max(1, queue.cores) if limit.of_slot and PER_CORE in queue.switches else 1
         now = getattr(queue, limit.field) // unit
-        exact = needs.walltime_at(site) if code == codes.SHORT_WALLTIME and needs.cpu_hs06s > 0 else 0
+        exact = walltime_at(needs, site) if code == codes.SHORT_WALLTIME and needs.cpu_hs06s > 0 else 0
         for wanted in _limits(site, queue, grid, limit, ratio, exact):
             value = ceil(wanted / unit) if limit.raises else floor(wanted / unit)
             if now and value * unit <= most_of(limit.field, queue.cores):

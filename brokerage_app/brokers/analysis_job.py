@@ -17,12 +17,12 @@ from brokerage_app.cases import analysis_weights as weights
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.cases.analysis_weights import Factors
-from brokerage_app.cases.candidates import elsewhere_first
 from brokerage_app.filters import analysis, software_rules
 from brokerage_app.filters.asking import sift
-from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.filters.candidates import elsewhere_first
 from brokerage_app.formulas.disk import work_dir_for_job_mb
 from brokerage_app.formulas.locality import input_in_words
+from brokerage_app.formulas.queue_room import MIN_QUEUE
 from brokerage_app.formulas.software import resolved_platform
 from brokerage_app.policy import userthrottle
 from brokerage_app.vocabulary import codes

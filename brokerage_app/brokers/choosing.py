@@ -12,7 +12,7 @@ from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.cases.gathering import Gathering, RemainingWork
 from brokerage_app.cases.production_case import COMPONENT
-from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd, room_of
+from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd, room_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from brokerage_app.cases.candidates import cloud_of
+from brokerage_app.filters.candidates import cloud_of
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds, names
 from brokerage_app.vocabulary.snapshot import Grid, SiteView

@@ -5,55 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from brokerage_app.cases.candidates import cloud_of, elsewhere_first, other_cloud, others_first
-from brokerage_app.cases.candidates import in_order as names_in_order
-from brokerage_app.cases.case import PlaceCase, grid_of
+from brokerage_app.cases.case import grid_of
+from brokerage_app.cases.generic_case import GenericCase
 from brokerage_app.filters import capacity, data, policy, resources, state
 from brokerage_app.filters.asking import Rule, Weigh, sift
+from brokerage_app.filters.candidates import cloud_of, elsewhere_first, other_cloud, others_first
+from brokerage_app.filters.candidates import in_order as names_in_order
 from brokerage_app.filters.software_rules import has_software
-from brokerage_app.formulas import software
+from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd
+from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
 from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
-
-ANALYSIS: Final = frozenset({"user", "panda"})
-"""Labels of jobs that use the storage which a queue has for analysis."""
-
-
-class GenericCase(PlaceCase):
-    """One decision of this broker: what it asks of storage and software besides the plain numbers.
-
-    unread      datasets that not every queue can read now
-    shut        endpoints to which something cannot be written now, or that have too little space; the case asks of no other
-    crowd       users who want places in queues
-    """
-
-    __slots__ = ("crowd", "shut", "unread")
-
-    def __init__(
-        self,
-        needs: TaskNeeds,
-        grid: Grid,
-        min_free_gb: float = data.LEAST_SPACE_GB,
-        crowd: capacity.Crowd = capacity.ALONE,
-    ) -> None:
-        super().__init__(
-            needs,
-            grid,
-            min_free_gb=min_free_gb,
-            analysis=needs.label in ANALYSIS,
-            platform=software.needs_of_any(
-                needs.trans_home,
-                needs.trans_uses,
-                needs.architecture,
-                container=needs.container,
-                only_tags=needs.container_tags_only,
-            ),
-        )
-        self.crowd = crowd
-        self.shut = data.shut(grid, min_free_gb)
-        self.unread = data.hard_to_read(needs.inputs, grid)
 
 
 def _is_bound(case: GenericCase) -> bool:
@@ -113,7 +77,7 @@ MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""
 
 
-def rules(min_queue: int = capacity.MIN_QUEUE) -> tuple[Rule, ...]:
+def rules(min_queue: int = MIN_QUEUE) -> tuple[Rule, ...]:
     """All rules, with a floor for the number of queued jobs that a site may have."""
     return (
         *RULES,
@@ -147,8 +111,8 @@ def broker(
     rules: Iterable[Rule] = ALL_RULES,
     weigh: Weigh = weigh,
     *,
-    min_free_gb: float = data.LEAST_SPACE_GB,
-    crowd: capacity.Crowd = capacity.ALONE,
+    min_free_gb: float = LEAST_SPACE_GB,
+    crowd: Crowd = ALONE,
 ) -> Verdict:
     """Choose sites for the jobs of a task, best first, and say of every other site why not.
 

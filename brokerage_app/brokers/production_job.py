@@ -7,10 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from brokerage_app.cases.candidates import candidates, elsewhere_first
 from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
 from brokerage_app.filters import capacity, data, events, network_rules, policy, resources, slots, software_rules, state
 from brokerage_app.filters.asking import Rule, Sifted, sift
+from brokerage_app.filters.candidates import Candidates, candidates, elsewhere_first
 from brokerage_app.formulas.disk import work_dir_for_job_mb
 from brokerage_app.formulas.software import resolved_platform
 from brokerage_app.formulas.zeroshare import EXEMPT_WORK_QUEUES
@@ -236,13 +236,23 @@ FINAL: Final[tuple[Rule, ...]] = (
 def case_of(
     needs: TaskNeeds,
     grid: Grid,
-    settings: ProductionSettings,
+    settings: ProductionSettings | None = None,
+    found: Candidates | None = None,
     *,
     made: Mapping[str, int] = NOBODY,
     locked: Collection[str] = (),
 ) -> ProductionCase:
-    """What the rules are asked with; for whoever wants the answers of all of them for one queue (`rules.examine`)."""
-    return ProductionCase(needs, grid, settings, candidates(needs, grid), made=made, locked=locked)
+    """What the rules are asked with, of the candidates that were found for the work."""
+    asked = found or candidates(needs, grid)
+    return ProductionCase(
+        needs,
+        grid,
+        settings or ProductionSettings(),
+        is_single=asked.is_single,
+        is_bound=asked.is_bound,
+        made=made,
+        locked=locked,
+    )
 
 
 def broker(
@@ -261,7 +271,7 @@ def broker(
     queues are neither chosen nor skipped: their pseudo queues are.
     """
     found = candidates(needs, grid)
-    case = ProductionCase(needs, grid, settings or ProductionSettings(), found, made=made, locked=locked)
+    case = case_of(needs, grid, settings, found, made=made, locked=locked)
     stopped = _unreachable(case)
     if stopped is not None:
         return Verdict(stopped=stopped)
@@ -283,7 +293,7 @@ def hint(
     """
     anywhere = replace(needs, nucleus="", preassigned_site="", listed_sites=())
     found = candidates(anywhere, grid)
-    case = ProductionCase(anywhere, grid, settings or ProductionSettings(), found)
+    case = case_of(anywhere, grid, settings, found)
     asked = found.sites if sites is None else sorted((s for s in sites if not s.is_parent), key=lambda site: site.name)
     return _able(case, asked)
 
@@ -295,7 +305,7 @@ def of_named(needs: TaskNeeds, grid: Grid, settings: ProductionSettings | None =
     queues are. All are chosen with weight 1.
     """
     found = candidates(needs, grid)
-    said = _able(ProductionCase(needs, grid, settings or ProductionSettings(), found), found.sites)
+    said = _able(case_of(needs, grid, settings, found), found.sites)
     return replace(said, skipped=(*found.skipped, *said.skipped))
 
 

@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from brokerage_app.cases import weights
-from brokerage_app.cases.candidates import Candidates
 from brokerage_app.cases.case import GridCase
-from brokerage_app.filters.capacity import queue_cap
 from brokerage_app.formulas import network, software
 from brokerage_app.formulas.hardware import platform_preference
 from brokerage_app.formulas.locality import NOTHING, Here, input_in_words, reach
+from brokerage_app.formulas.queue_room import queue_cap
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import NO_LINK, Grid, Link, SiteView
@@ -125,8 +124,9 @@ class ProductionCase(GridCase):
         needs: TaskNeeds,
         grid: Grid,
         settings: ProductionSettings,
-        found: Candidates,
         *,
+        is_single: bool = False,
+        is_bound: bool = False,
         made: Mapping[str, int] = NOBODY,
         locked: Collection[str] = (),
     ) -> None:
@@ -134,8 +134,8 @@ class ProductionCase(GridCase):
         super().__init__(
             needs,
             grid,
-            is_single=found.is_single,
-            is_bound=found.is_bound,
+            is_single=is_single,
+            is_bound=is_bound,
             min_free_gb=settings.storage_min_free_size,
             disk_io_limit=math.inf if limit is None else limit,
             platform=software.needs_of_production(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from brokerage_app.cases.analysis_case import AnalysisCase
 from brokerage_app.filters import state
-from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.refusing import refusal
+from brokerage_app.formulas.queue_room import MIN_QUEUE
 from brokerage_app.formulas.software import accepts_on_gpu_queue
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue

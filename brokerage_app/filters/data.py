@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase, PlaceCase
-from brokerage_app.formulas.near import is_whole
+from brokerage_app.cases.generic_case import GenericCase
+from brokerage_app.cases.production_case import ProductionCase
+from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.needs import InputData
-from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Skip
 
-if TYPE_CHECKING:
-    from brokerage_app.brokers.generic import GenericCase
-    from brokerage_app.cases.production_case import ProductionCase
-
 MB_IN_GB: Final = 1024
-LEAST_SPACE_GB: Final = 200
 
 
 def storage_space(case: PlaceCase, site: SiteView) -> Skip | None:
@@ -65,42 +60,10 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
     return None
 
 
-def shut(grid: Grid, min_free_gb: float) -> frozenset[str]:
-    """The endpoints to which something cannot be written now, or that have less space left than that."""
-    known: frozenset[str] | None = grid.derived.get(("shut", min_free_gb))
-    if known is None:
-        known = grid.derived["shut", min_free_gb] = frozenset(
-            one.name
-            for one in grid.endpoints.values()
-            if not (one.is_up("write_lan") and one.is_up("write_wan"))
-            or (one.usable_gb is not None and one.usable_gb < min_free_gb)
-        )
-    return known
-
-
 def _not_writable(site: SiteView) -> Skip:
     return Skip(
         site.name, codes.OUTPUT_NOT_WRITABLE, "writing (write_lan) is blacklisted at {}", (_named(site.outputs),)
     )
-
-
-class Held(NamedTuple):
-    """A dataset, and the storage that has it."""
-
-    name: str
-    at: tuple[Endpoint, ...]
-
-
-def hard_to_read(inputs: Iterable[InputData], grid: Grid) -> tuple[Held, ...]:
-    """The datasets that not every queue can read now. Storage that nobody has described can be read from everywhere."""
-    found = []
-    for one in inputs:
-        whole = [name for name, replica in one.replicas.items() if is_whole(one, replica)]
-        names = whole or [name for name, replica in one.replicas.items() if replica.files]
-        at = tuple(grid.endpoints[name] for name in names if name in grid.endpoints)
-        if names and len(at) == len(names) and not any(e.is_up("read_lan") and e.is_up("read_wan") for e in at):
-            found.append(Held(one.name, at))
-    return tuple(found)
 
 
 def input_readable(case: GenericCase, site: SiteView) -> Skip | None:

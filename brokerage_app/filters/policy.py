@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase
+from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.filters.refusing import refusal
 from brokerage_app.formulas import zeroshare
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue
 from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Skip
-
-if TYPE_CHECKING:
-    from brokerage_app.cases.production_case import ProductionCase
 
 ONLY: Final = "only"
 OPPORTUNISTIC: Final = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase
+from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Skip
@@ -64,7 +65,7 @@ def walltime(case: Case, site: SiteView) -> Skip | None:
 
     What follows from the CPU time of the smallest job is only a lower bound: jobs are made longer for sites that want it.
     """
-    need = case.needs.walltime_at(site)
+    need = walltime_at(case.needs, site)
     if need <= 0:
         return None
     if site.max_walltime_s and need > site.max_walltime_s:

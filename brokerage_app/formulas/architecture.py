@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from brokerage_app.formulas import versions
+from brokerage_app.vocabulary import versions
 from jedisite.vocabulary.patterns import fault_of
 from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line
 

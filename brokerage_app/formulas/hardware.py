@@ -7,12 +7,12 @@ at all and whom the queue is kept for (`excl`); what pilots saw on the nodes say
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.formulas.architecture import ANY, CpuSpec, GpuSpec
-from brokerage_app.formulas.versions import Version, parse
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.refused import Listed, Refused
 from jedisite.vocabulary.patterns import PatternError, compiled
 
@@ -34,34 +34,6 @@ class CpuPart:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {_listed(getattr(self, name))}" for name in ("arch", "vendor", "instr"))
-
-
-@dataclass(frozen=True, slots=True)
-class GpuRow:
-    """GPUs of one kind that pilots saw on nodes of a queue. `version` is of the CUDA toolkit; None: not known.
-
-    `versions` are vram, version and driver_version made ready for comparison.
-    """
-
-    vendor: str = ""
-    model: str = ""
-    vram_mb: int | None = None
-    microarchitecture: str = ""
-    version: str | None = None
-    driver_version: str | None = None
-    versions: Mapping[str, Version] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        texts = {
-            "vram": None if self.vram_mb is None else str(self.vram_mb),
-            "version": self.version,
-            "driver_version": self.driver_version,
-        }
-        object.__setattr__(self, "versions", {name: text and parse(text) for name, text in texts.items()})
-
-    def value(self, name: str) -> object:
-        value = self.vram_mb if name == "vram" else getattr(self, name)
-        return "unknown" if value is None else value
 
 
 @dataclass(frozen=True, slots=True)

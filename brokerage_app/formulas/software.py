@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 
 from brokerage_app.formulas import architecture, hardware
 from brokerage_app.formulas.architecture import ArchitectureError, Platform
-from brokerage_app.formulas.hardware import GpuRow, Hardware
+from brokerage_app.formulas.hardware import Hardware
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.refused import Listed, Refused
 from jedisite.vocabulary.patterns import compiled, fault_of
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from brokerage_app.formulas.near import is_whole
+from brokerage_app.vocabulary.needs import InputData
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
 
 DATADISK: Final = "DATADISK"
@@ -102,3 +104,38 @@ def _known(grid: Grid, names: Sequence[str], *, only_data: bool) -> list[Endpoin
 
 def _any_up(endpoints: Sequence[Endpoint], activity: str) -> bool:
     return not endpoints or any(endpoint.is_up(activity) for endpoint in endpoints)
+
+
+LEAST_SPACE_GB: Final = 200
+
+
+def shut(grid: Grid, min_free_gb: float) -> frozenset[str]:
+    """The endpoints to which something cannot be written now, or that have less space left than that."""
+    known: frozenset[str] | None = grid.derived.get(("shut", min_free_gb))
+    if known is None:
+        known = grid.derived["shut", min_free_gb] = frozenset(
+            one.name
+            for one in grid.endpoints.values()
+            if not (one.is_up("write_lan") and one.is_up("write_wan"))
+            or (one.usable_gb is not None and one.usable_gb < min_free_gb)
+        )
+    return known
+
+
+class Held(NamedTuple):
+    """A dataset, and the storage that has it."""
+
+    name: str
+    at: tuple[Endpoint, ...]
+
+
+def hard_to_read(inputs: Iterable[InputData], grid: Grid) -> tuple[Held, ...]:
+    """The datasets that not every queue can read now. Storage that nobody has described can be read from everywhere."""
+    found = []
+    for one in inputs:
+        whole = [name for name, replica in one.replicas.items() if is_whole(one, replica)]
+        names = whole or [name for name, replica in one.replicas.items() if replica.files]
+        at = tuple(grid.endpoints[name] for name in names if name in grid.endpoints)
+        if names and len(at) == len(names) and not any(e.is_up("read_lan") and e.is_up("read_wan") for e in at):
+            found.append(Held(one.name, at))
+    return tuple(found)

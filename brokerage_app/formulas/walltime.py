@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.snapshot import SiteView
 
 LONGEST_S: Final = 2**31 - 1
 WEAKEST_CORE: Final = 0.01
@@ -60,6 +62,19 @@ def expected_walltime_s(
         return base_s
     power = max(cores, 1) * _known(core_power) * efficiency_percent / 100
     return math.ceil(min(cpu_hs06s / power, LONGEST_S)) + base_s
+
+
+def walltime_at(needs: TaskNeeds, site: SiteView) -> int:
+    """Expected walltime (s) of a task's job at a site; 0 when it is not known."""
+    if needs.cpu_hs06s <= 0:
+        return needs.walltime_s
+    return expected_walltime_s(
+        needs.cpu_hs06s,
+        cores=needs.cores_at(site),
+        core_power=site.core_power,
+        efficiency_percent=needs.cpu_efficiency_percent,
+        base_s=needs.base_walltime_s,
+    )
 
 
 def _known(core_power: float) -> float:

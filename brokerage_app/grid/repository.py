@@ -17,7 +17,6 @@ from typing import Any
 import psycopg
 from django.db.models import OuterRef, Subquery
 
-from brokerage_app.formulas.hardware import GpuRow
 from brokerage_app.grid import describing
 from brokerage_app.models import (
     GridVersion,
@@ -31,6 +30,7 @@ from brokerage_app.models import (
     WorkerNodeCpus,
     WorkerNodeGpus,
 )
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.resource_types import ResourceType as Kind
 from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
 from jedisite.database.sql import hot_cursor

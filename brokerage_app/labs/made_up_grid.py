@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
-from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
 from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, Counts, Endpoint, Grid, Link, Nucleus, SiteView

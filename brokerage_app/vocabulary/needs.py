@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from brokerage_app.formulas import walltime
 from brokerage_app.vocabulary.snapshot import SiteView
 
 EXPRESS_PRIORITY: Final = 1000
@@ -178,18 +177,6 @@ class TaskNeeds:
         if not self.memory_per_core:
             return self.memory_mb
         return self.memory_mb * self.cores_at(site) + self.base_memory_mb
-
-    def walltime_at(self, site: SiteView) -> int:
-        """Expected walltime (s) at a site; 0 when it is not known."""
-        if self.cpu_hs06s <= 0:
-            return self.walltime_s
-        return walltime.expected_walltime_s(
-            self.cpu_hs06s,
-            cores=self.cores_at(site),
-            core_power=site.core_power,
-            efficiency_percent=self.cpu_efficiency_percent,
-            base_s=self.base_walltime_s,
-        )
 
     def is_bound_to(self, site: SiteView) -> bool:
         return self.preassigned_site == site.name

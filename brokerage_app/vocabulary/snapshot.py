@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
 
 ONLINE: Final = "online"

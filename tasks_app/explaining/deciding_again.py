@@ -17,7 +17,7 @@ from brokerage_app.advice.whatif import ChangeError, Conditions, Decide, Differe
 from brokerage_app.brokers import choosing
 from brokerage_app.brokers.funnel import NUCLEI
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts
-from brokerage_app.filters.capacity import ALONE, Crowd
+from brokerage_app.formulas.queue_room import ALONE, Crowd
 from brokerage_app.grid.configured import configuration, read
 from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import GridSnapshot, VerdictRecord

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brokerage_app.formulas.memory import COMPENSATION_PERCENT
+from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType, type_of_job
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
 from brokerage_app.vocabulary.snapshot import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.priorities import SerialPriority

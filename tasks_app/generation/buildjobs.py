@@ -14,9 +14,9 @@ from typing import Any
 
 import psycopg
 
+from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.grid.configured import configuration
 from brokerage_app.models import Queue
-from brokerage_app.vocabulary.resource_types import type_of_job
 from brokerage_app.vocabulary.snapshot import SiteView
 from jedisite.database.sql import hot_cursor, numbers, take_ids
 from tasks_app.ddm import data_management

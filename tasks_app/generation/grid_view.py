@@ -10,7 +10,7 @@ from datetime import datetime
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, broker_of, decide
 from brokerage_app.cases.analysis_settings import AnalysisFacts
 from brokerage_app.cases.case import grid_of
-from brokerage_app.filters.capacity import ALONE, Crowd
+from brokerage_app.formulas.queue_room import ALONE, Crowd
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import Grid, SiteView

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from brokerage_app.filters.capacity import Crowd
+from brokerage_app.formulas.queue_room import Crowd
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.states import TASK_GENERATING
 from tasks_app.models import Task

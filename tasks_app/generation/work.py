@@ -11,7 +11,7 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.filters.capacity import room_of
+from brokerage_app.formulas.queue_room import room_of
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Choice, Verdict

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from brokerage_app.formulas.resource_type_of import type_of_task
 from brokerage_app.models import ResourceType as Row
-from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType, type_of_task
+from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
 from tasks_app.models import Task
 
 DECISIVE: Final = ("core_count", "ram_count", "ram_unit", "base_ram_count")

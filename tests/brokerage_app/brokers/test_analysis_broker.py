@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from brokerage_app.brokers.analysis_job import DEFAULT_SETTINGS, broker
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings, Ended
-from brokerage_app.formulas.hardware import GpuRow
 from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
 from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, SiteView, Slots, UserJobs

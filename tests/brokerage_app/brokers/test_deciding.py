@@ -13,11 +13,11 @@ from brokerage_app.advice.remedies import helping
 from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
 from brokerage_app.brokers.funnel import funnel, order_of
-from brokerage_app.brokers.generic import GenericCase
-from brokerage_app.cases.candidates import elsewhere_first
-from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.cases.generic_case import GenericCase
+from brokerage_app.filters.candidates import elsewhere_first
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import Counts, Link, SiteView
 from brokerage_app.vocabulary.verdict import Verdict

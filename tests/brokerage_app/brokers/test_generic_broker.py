@@ -12,9 +12,9 @@ from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers import generic
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.brokers.funnel import GENERIC, order_of
-from brokerage_app.filters.capacity import Crowd, part_of
-from brokerage_app.formulas.hardware import GpuRow
+from brokerage_app.formulas.queue_room import Crowd, part_of
 from brokerage_app.policy.configuration import DEFAULTS, Row
+from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.vocabulary.verdict import Skip

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.formulas import versions
 from brokerage_app.formulas.architecture import (
     QUOTED,
     ArchitectureError,
@@ -15,6 +14,7 @@ from brokerage_app.formulas.architecture import (
     faults_of,
     parse,
 )
+from brokerage_app.vocabulary import versions
 
 NVIDIA = GpuSpec("nvidia")
 

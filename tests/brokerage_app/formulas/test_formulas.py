@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.formulas import memory, walltime
+from brokerage_app.formulas import memory, resource_type_of, walltime
 from brokerage_app.vocabulary import resource_types
 
 
@@ -84,7 +84,7 @@ def test_an_unknown_memory_unit_raises() -> None:
 )
 def test_resource_type_of_a_task(cores: int | None, ram: int, base: int, unit: str, per_core: int, name: str) -> None:
     assert memory.memory_per_core_mb(ram, unit, base_mb=base, cores=cores) == per_core
-    assert resource_types.type_of_task(cores, ram, unit, base_mb=base) == name
+    assert resource_type_of.type_of_task(cores, ram, unit, base_mb=base) == name
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_resource_type_of_a_task(cores: int | None, ram: int, base: int, unit: s
     [(1, 2000, "SCORE"), (1, 2001, "SCORE_HIMEM"), (8, 16000, "MCORE"), (0, 10, "SCORE")],
 )
 def test_resource_type_of_a_job(cores: int, memory_mb: int, name: str) -> None:
-    assert resource_types.type_of_job(cores, memory_mb) == name
+    assert resource_type_of.type_of_job(cores, memory_mb) == name
 
 
 def test_the_first_row_wins_and_none_is_undefined() -> None:
     first = resource_types.ResourceType("FIRST", 1, 4)
     table = (first, resource_types.ResourceType("SECOND", 1, 8))
-    assert resource_types.type_of(2, 100, table) == "FIRST"
-    assert resource_types.type_of(6, 100, table) == "SECOND"
-    assert resource_types.type_of(9, 100, table) == "Undefined"
-    assert resource_types.type_of(1, 1, ()) == "Undefined"
+    assert resource_type_of.type_of(2, 100, table) == "FIRST"
+    assert resource_type_of.type_of(6, 100, table) == "SECOND"
+    assert resource_type_of.type_of(9, 100, table) == "Undefined"
+    assert resource_type_of.type_of(1, 1, ()) == "Undefined"
 
 
 @given(cores=st.integers(1, 256), memory_mb=st.integers(0, 10**7))
 def test_the_default_table_has_a_type_for_every_job(cores: int, memory_mb: int) -> None:
-    name = resource_types.type_of_job(cores, memory_mb)
+    name = resource_type_of.type_of_job(cores, memory_mb)
     assert name.startswith("SCORE" if cores == 1 else "MCORE")
 
 

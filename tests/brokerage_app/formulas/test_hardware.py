@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from brokerage_app.formulas.architecture import ANY, Condition, CpuSpec, GpuSpec, parse
 from brokerage_app.formulas.hardware import (
     CpuPart,
-    GpuRow,
     Hardware,
     accepts,
     cpu_accepts,
@@ -15,6 +14,7 @@ from brokerage_app.formulas.hardware import (
     parse_architectures,
     platform_preference,
 )
+from brokerage_app.vocabulary.gpus import GpuRow
 
 A100 = GpuRow("NVIDIA", "NVIDIA A100-SXM4-40GB", 40960, "Ampere", "12.2", "575.57.08")
 V100 = GpuRow("NVIDIA", "NVIDIA V100S-PCIE-32GB", 32768, "Volta", "12.9", "580.82.07")

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.formulas.hardware import GpuRow
 from brokerage_app.formulas.software import (
     SoftwareNeeds,
     accepts,
@@ -16,6 +15,7 @@ from brokerage_app.formulas.software import (
     parse_sources,
     resolved_platform,
 )
+from brokerage_app.vocabulary.gpus import GpuRow
 
 PLATFORM = "x86_64-slc6-gcc62-opt"
 HOME = "Athena-21.0.38"
