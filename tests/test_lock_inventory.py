@@ -81,7 +81,7 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/messaging/effects.py:_look_at": (f"{_LOCKS}:test_datasets_that_are_to_be_looked_at_are_locked_in_order"),
     "tasks_app/messaging/inbox.py:process_next": f"{_PASSED}[inbox_rows]",
-    "tasks_app/lifecycle/task_moves.py:give_command": _MOVES,
+    "tasks_app/submission/command_queue.py:give_command": _MOVES,
     "tasks_app/lifecycle/task_moves.py:move_task": _MOVES,
     "tasks_app/lifecycle/task_moves.py:move_task 2": f"{_GONE}[move_task]",
     "tasks_app/lifecycle/task_moves.py:note_task": _MOVES,

@@ -35,7 +35,6 @@ STILL_LONGER = {
     "tasks_app/explaining/rules/gates.py",
     "tasks_app/explaining/why_task.py",
     "tasks_app/gpi/client.py",
-    "tasks_app/lifecycle/task_moves.py",
     "tasks_app/outcomes/outcomes.py",
     "tasks_app/outcomes/recovery.py",
     "tasks_app/submission/sandboxes.py",

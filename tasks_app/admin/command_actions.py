@@ -19,8 +19,8 @@ from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.reasons import ReasonFormField
 from tasks_app.domain.states import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
-from tasks_app.lifecycle.task_moves import CommandRefusedError, give_command
 from tasks_app.models import Task
+from tasks_app.submission.command_queue import CommandRefusedError, give_command
 from tasks_app.web.tasks.command_buttons import LONGEST_REASON
 
 MOST_TASKS = 200

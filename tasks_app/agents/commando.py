@@ -24,6 +24,7 @@ from tasks_app.lifecycle import claims, file_moves, task_moves
 from tasks_app.models import Command, Task
 from tasks_app.models.command import FOLLOWS
 from tasks_app.params.command_parameters import HARD
+from tasks_app.submission import command_queue
 
 log = structlog.get_logger(__name__)
 ME = "commando"
@@ -74,11 +75,11 @@ def _obey_one() -> bool:
         with transaction.atomic():  # a refused command leaves nothing behind
             order = _order_of(command, task)
             if not order.parameters.get(FOLLOWS):
-                task_moves.check_command(task, command.name)
+                command_queue.check_command(task, command.name)
             with turn(ME, task.id):
                 command.answer = ACTIONS[TaskCommand(command.name)](task, order)
             command.status = "done"
-    except task_moves.CommandRefusedError as exc:
+    except command_queue.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
     except (Exception, TurnTooLongError) as exc:
         log.exception("commando.failed", command=command.id, task=task.id)
@@ -133,7 +134,7 @@ def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
     try:
         with transaction.atomic():
             ACTIONS[name](task, _last_order(task, name))
-    except task_moves.CommandRefusedError as exc:
+    except command_queue.CommandRefusedError as exc:
         back = task.old_status or TaskStatus.READY
         task_moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))
         return True

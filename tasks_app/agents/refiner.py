@@ -18,7 +18,7 @@ from tasks_app.domain.states import TaskStatus
 from tasks_app.generation import prepro
 from tasks_app.inputs import makers
 from tasks_app.inputs.preprocessed import results_of
-from tasks_app.lifecycle import claims, serials, task_moves
+from tasks_app.lifecycle import claims, serials, standing, task_moves
 from tasks_app.models import Dataset, PlannedOutput, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
@@ -114,7 +114,7 @@ def _namesake_of(task: Task, params: Params) -> int | None:
 def _parent_of(task: Task) -> ParentView | None:
     if not task.parent_id or task.parent_id == task.id:
         return None
-    status = task_moves.foreseen_states([task.parent_id]).get(task.parent_id)
+    status = standing.foreseen_states([task.parent_id]).get(task.parent_id)
     outputs = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
     return ParentView(task.parent_id, status, frozenset(outputs))
 

@@ -12,19 +12,19 @@ from datetime import datetime
 from typing import Any, Final
 
 from jedisite.vocabulary.words import plural
-from tasks_app.commands import attempts
 from tasks_app.domain.accepting import rests_in
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import TaskCommand, TaskStatus
 from tasks_app.generation import nuclei
-from tasks_app.lifecycle import file_moves, task_moves
+from tasks_app.lifecycle import attempts, file_moves, task_moves
 from tasks_app.lifecycle.job_moves import shift
 from tasks_app.models import Task
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
 from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import command_queue
 
 DONE: Final[Mapping[str, str]] = {
     TaskCommand.KILL: "killed",
@@ -125,7 +125,7 @@ def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
     opened = file_moves.give_attempts(task.id, more)
     if not opened:
-        raise task_moves.CommandRefusedError(attempts.none_used_up(task.id))
+        raise command_queue.CommandRefusedError(attempts.none_used_up(task.id))
     each = " each" if opened > 1 else ""
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
     task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
@@ -136,7 +136,7 @@ def increase_attempts(task: Task, order: Order) -> str:
 def release(task: Task, order: Order) -> str:
     count = file_moves.release_staging(task.id)
     if not count:
-        raise task_moves.CommandRefusedError(f"no file of task {task.id} is being staged")
+        raise command_queue.CommandRefusedError(f"no file of task {task.id} is being staged")
     task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
     task_moves.wake_task(task.id, "feeder")
     return plural(count, "file is used as it is", "files are used as they are")

@@ -10,20 +10,20 @@ from django.db.models import QuerySet
 
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
-from tasks_app.commands import attempts, nothing_new
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
 from tasks_app.domain.units import TELLS_EFFICIENCY
-from tasks_app.lifecycle import file_moves, serials, task_moves
+from tasks_app.inputs import nothing_new
+from tasks_app.lifecycle import attempts, file_moves, serials, task_moves
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.scouts.scouting import release_scouts_again
-from tasks_app.submission import known_names
+from tasks_app.submission import command_queue, known_names
 from tasks_app.submission.rehearsal import rehearse
 from tasks_app.submission.storing import register_outputs
 
@@ -53,7 +53,7 @@ def retry(task: Task, order: Order) -> str:
         return _restore(task, order)
     limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
     if limit is not None and limit.to is None:
-        raise task_moves.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
+        raise command_queue.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
     if task.status != TaskStatus.TORETRY:
         task_moves.move_task(task.id, TaskStatus.TORETRY, by=order.by, reason=order.why, remember=True)
     if limit is not None:
@@ -71,7 +71,7 @@ def retry(task: Task, order: Order) -> str:
         file_moves.release_staging(task.id)
     left = file_moves.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
-        raise task_moves.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
+        raise command_queue.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
     release_scouts_again(task.id)
     _open_outputs(task)
     sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
@@ -103,7 +103,7 @@ def incexec(task: Task, order: Order) -> str:
     if parent and not _starts_again(task, parent):
         return _grow(task, parent)
     if not parent and (nothing := nothing_new.says(task, order.parameters.get("changes") or {})):
-        raise task_moves.CommandRefusedError(f"task {task.id} is done, {nothing}")
+        raise command_queue.CommandRefusedError(f"task {task.id} is done, {nothing}")
     _change(task, order)
     if task.status != TaskStatus.TOINCEXEC:
         task_moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)
@@ -132,7 +132,7 @@ def _change(task: Task, order: Order) -> None:
     try:
         rehearse(parse(changed), task)
     except ParamErrors as exc:
-        raise task_moves.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
+        raise command_queue.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
     stored.params = changed
     stored.save(update_fields=["params"])
 
@@ -157,14 +157,14 @@ def _open_outputs(task: Task) -> None:
     try:
         serials.go_on_after_others(task)
     except serials.NamesTakenError as exc:
-        raise task_moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
+        raise command_queue.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
     outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
     outputs.update(status="ready", state="open")
     try:
         # Those that were deleted when the task ended are in no container any more.
         register_outputs(task, outputs.order_by("name", "id"))
     except ForeignDatasetError as exc:
-        raise task_moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
+        raise command_queue.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
 
 
 def _tell_children(task_id: int, order: Order) -> str:

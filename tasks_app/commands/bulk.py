@@ -20,15 +20,14 @@ from jedisite import audit
 from jedisite.database.sql import numbers
 from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import plural, sentence, thousands
-from tasks_app.commands import attempts
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL, TaskCommand
-from tasks_app.lifecycle import rights, task_moves
+from tasks_app.lifecycle import attempts, rights
 from tasks_app.lists.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.params.acts import Act, Change
-from tasks_app.submission import amending
+from tasks_app.submission import amending, command_queue
 
 Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
@@ -157,7 +156,7 @@ def _refusals(
     act: Act, tasks: Sequence[Task], waiting: Mapping[int, Sequence[str]], parameters: Mapping[str, Any] | None
 ) -> dict[int, str]:
     if act.is_command:
-        return task_moves.refusals(tasks, act.name, waiting, parameters)
+        return command_queue.refusals(tasks, act.name, waiting, parameters)
     return {
         task.id: f"task {task.id} is {task.status}: it makes no more jobs"
         for task in tasks
@@ -341,7 +340,7 @@ def _pass_on(
     try:
         with transaction.atomic():
             through_door(act, tasks, by=by, reason=reason, parameters=parameters, note=note)
-    except (amending.CannotChangeError, task_moves.CommandRefusedError) as exc:
+    except (amending.CannotChangeError, command_queue.CommandRefusedError) as exc:
         if len(tasks) == 1:
             words = str(exc).removeprefix(f"task {tasks[0].id} ")
             return {tasks[0].id: WhyNot("state", words, sentence(exc))}
@@ -369,7 +368,7 @@ def through_door(
     given = dict(parameters or {})
     ids = [task.id for task in tasks]
     if act.is_command:
-        task_moves.queue_commands(tasks, act.name, by=by, reason=reason, parameters=given or None, act=note)
+        command_queue.queue_commands(tasks, act.name, by=by, reason=reason, parameters=given or None, act=note)
     elif act.name == Change.PRIORITY:
         amending.change_priorities(ids, given["priority"], by=by, reason=reason, act=note)
     elif act.name == Change.SHARE:

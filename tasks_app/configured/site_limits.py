@@ -63,3 +63,8 @@ def unknown(names: Mapping[str, float], timeouts: Mapping[str, object]) -> list[
         return name in timeouts or any(name == key or name.startswith(f"{key}_") for key in COMPONENTS)
 
     return sorted(name for name in names if not known(name))
+
+
+def most_records(vo: str | None) -> int:
+    """Files, or ranges of events, that one input of a task may have in the books."""
+    return int(configuration().get("taskrefiner", "MAX_FILE_RECORDS", vo=vo or ""))

@@ -14,6 +14,7 @@ from typing import Any
 
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor, numbers, texts
+from tasks_app.dispatch.report_masking import masked_reports
 from tasks_app.dispatch.reports import (
     ALIVE_REPORTS,
     AT_OTHER_ATTEMPT,
@@ -29,7 +30,6 @@ from tasks_app.dispatch.reports import (
     unmoved,
     values_of,
 )
-from tasks_app.submission.secret_masking import masked_reports
 
 Answer = str | NotYoursError | UnknownJobError
 """The command for the pilot, or why its report was not taken."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tasks_app.params import special_handling
-from tasks_app.submission.user_secrets import UnreadableSecretError, secrets_of
-
-log = logging.getLogger(__name__)
+from tasks_app.submission.user_secrets import secrets_as_text
 
 
 def give_secrets(jobs: Iterable[dict[str, Any]], words: Sequence[str | None]) -> None:
@@ -24,12 +20,3 @@ def give_secrets(jobs: Iterable[dict[str, Any]], words: Sequence[str | None]) ->
     found = {user: secrets_as_text(user) for user in {job["prodUserID"] for job in asking}}
     for job in asking:
         job["secrets"] = found[job["prodUserID"]]
-
-
-def secrets_as_text(user: str) -> str:
-    """The secrets of a user as their jobs get them: a JSON object, empty when they cannot be read any more."""
-    try:
-        return json.dumps(secrets_of(user))
-    except UnreadableSecretError as exc:
-        log.warning("dispatch.secrets_unreadable: %s", exc)
-        return "{}"

@@ -20,7 +20,7 @@ from psycopg.types.numeric import Int8
 
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor
-from tasks_app.submission.secret_masking import masked_reports
+from tasks_app.dispatch.report_masking import masked_reports
 
 NO_COMMAND = "NULL"
 KILL = "tobekilled"

@@ -180,3 +180,5 @@ ERRORS_OF_J: Final = statement(
     | {TRANS_EXIT: "j.transexitcode"}
 )
 """The statement for a row `j` of jobs."""
+NO_ERROR: Final = "none"
+"""What stands for component and code of failed jobs of which no part said why."""

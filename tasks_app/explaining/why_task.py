@@ -23,7 +23,6 @@ from jedisite import refusals
 from jedisite.agents import agent_state
 from jedisite.models import Agent, Trouble
 from tasks_app.attention.reading import TROUBLE_SEEN
-from tasks_app.commands import nothing_new
 from tasks_app.configured import timeouts
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
@@ -36,6 +35,7 @@ from tasks_app.explaining.rules.wait_facts import Trouble as TroubleFact
 from tasks_app.explaining.stored_verdicts import chosen_queues, told
 from tasks_app.generation.groups import record_of
 from tasks_app.generation.wants import gone_sites
+from tasks_app.inputs import nothing_new
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.lifecycle import site_waits, task_moves
 from tasks_app.lifecycle.nucleus_waits import next_look

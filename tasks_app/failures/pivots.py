@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 
+from tasks_app.domain.job_errors import NO_ERROR
 from tasks_app.domain.window import Window
 from tasks_app.failures.failure_queries import (
     DIMENSIONS,
@@ -19,7 +20,6 @@ from tasks_app.failures.failure_queries import (
     in_window,
     key_text,
 )
-from tasks_app.lists.filtersets import NO_ERROR
 from tasks_app.models import ErrorFingerprint, JobFailure
 
 Measure = Literal["failures", "wasted", "rate"]

@@ -11,18 +11,10 @@ from typing import Any
 import psycopg
 
 from jedisite.vocabulary.words import plural
-from tasks_app.generation.picker import (
-    DatasetRow,
-    Picked,
-    files_per_job,
-    is_tracked,
-    pick,
-    pick_of_jobs,
-    secondary_limit,
-)
+from tasks_app.generation.picker import DatasetRow, Picked, files_per_job, pick, pick_of_jobs, secondary_limit
 from tasks_app.generation.turn_facts import TaskWork
 from tasks_app.lifecycle import task_moves
-from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.params.dataset_attributes import Attributes, is_tracked
 from tasks_app.splitting.chunk import InputFile, events_of
 from tasks_app.splitting.pairing import pair_again
 

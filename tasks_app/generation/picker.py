@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from tasks_app.params.dataset_attributes import FREELY_USED, Attributes
+from tasks_app.params.dataset_attributes import Attributes, is_tracked
 from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 
 MOST_SECONDARY = 10_000
@@ -99,11 +99,6 @@ class Picked:
         if not any(file.memory > least for file in self.files):
             return [least] if self.files else []
         return list(dict.fromkeys(max(file.memory, least) for file in self.files))
-
-
-def is_tracked(attributes: str) -> bool:
-    """Whether each file of the dataset is used once and counted. Files that every job may take again are not."""
-    return not FREELY_USED & Attributes.parse(attributes).tokens
 
 
 def pick(

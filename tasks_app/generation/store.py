@@ -17,9 +17,10 @@ from jedisite.vocabulary.words import plural
 from tasks_app.generation import builder as columns
 from tasks_app.generation.builder import Builder, Numbers, OutputStream
 from tasks_app.generation.buildjobs import attach
-from tasks_app.generation.picker import DatasetRow, Picked, is_tracked
+from tasks_app.generation.picker import DatasetRow, Picked
 from tasks_app.lifecycle import outbox
 from tasks_app.models import Dataset
+from tasks_app.params.dataset_attributes import is_tracked
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
 

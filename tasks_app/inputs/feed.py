@@ -12,7 +12,6 @@ from jedisite.vocabulary.words import thousands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
-from tasks_app.generation.picker import is_tracked
 from tasks_app.inputs import changes, makers
 from tasks_app.inputs.data_rights import logs_of_others
 from tasks_app.inputs.file_rows import Fed, FeedTarget, Record, feed
@@ -29,10 +28,10 @@ from tasks_app.inputs.slices import (
     sequence_length,
     slicer_of,
 )
-from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle import standing
 from tasks_app.models import Dataset, File
 from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
-from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.params.dataset_attributes import Attributes, is_tracked
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 
@@ -154,7 +153,7 @@ def _is_being_made(task: Feeding, info: DatasetInfo) -> bool:
     it then: a part of it is not all that is meant."""
     if info.made_by_task in (None, task.id):
         return False
-    return task_moves.foreseen_states([info.made_by_task]).get(info.made_by_task, TaskStatus.BROKEN) not in TASK_FINAL
+    return standing.foreseen_states([info.made_by_task]).get(info.made_by_task, TaskStatus.BROKEN) not in TASK_FINAL
 
 
 def _feed_files(

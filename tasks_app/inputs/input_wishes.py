@@ -7,26 +7,17 @@ from typing import Any
 
 from django.db.models import Q
 
+from tasks_app.configured.site_limits import most_records
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs.preprocessed import params_of
 from tasks_app.inputs.rules.selection import Wanted, names_given, patterns
+from tasks_app.lifecycle.attempts import DEFAULT_ATTEMPTS
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.params.dataset_attributes import Attributes
 from tasks_app.params.items import PLACEHOLDER
 from tasks_app.params.kinds import names_of
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.submission.rehearsal import most_records
-
-DEFAULT_ATTEMPTS = 3
-
-
-def attempts_of(rule: SplitRule, attempts: Any, failures: Any) -> int:
-    """How often a new file of a task is tried: `maxAttempt`, and no more often than it may fail (`maxFailure`)."""
-    if rule.flag("DR"):
-        return 1
-    most = int(attempts or DEFAULT_ATTEMPTS)
-    return min(most, int(failures)) if failures else most
 
 
 @dataclass(frozen=True, slots=True)

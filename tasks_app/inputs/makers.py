@@ -1,16 +1,16 @@
-"""What became of the tasks that were to make an input: why it is empty, or not there, and whether it will be."""
+"""The tasks that make an input: what became of them, why it is empty or not there, and who reads what their parent makes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle import standing
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models.dataset import MADE_TYPES
 from tasks_app.params.made import CONTAINER_MARK
@@ -93,10 +93,31 @@ def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[
 def _told_to_run_again(found: Iterable[Mapping[int, str]]) -> set[int]:
     """Those of these tasks that have ended, and go on when they have obeyed the commands that wait."""
     ended = {task for tasks in found for task, status in tasks.items() if status in TASK_FINAL}
-    foreseen = task_moves.foreseen_states(ended) if ended else {}
+    foreseen = standing.foreseen_states(ended) if ended else {}
     return {task for task, status in foreseen.items() if status not in TASK_FINAL}
 
 
 def _said(makers: Mapping[int, str]) -> str:
     last = max(makers)
     return f"task {last}, which makes it, {_HAS_ENDED.get(TaskStatus(makers[last]), f'is {makers[last]}')}"
+
+
+def reads_parent(task: Task) -> bool:
+    """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
+    return bool(reading_parents([task]))
+
+
+def reading_parents(tasks: Sequence[Task]) -> set[int]:
+    """The ids of those of these tasks that read what their parents make. Two queries."""
+    parents = {task.parent_id for task in tasks}
+    theirs = _named(Dataset.objects.filter(task_id__in=parents, type__in=MADE_TYPES))
+    ours = _named(Dataset.objects.filter(task_id__in=[task.id for task in tasks], type="input"))
+    return {task.id for task in tasks if not ours[task.id].isdisjoint(theirs[task.parent_id])}
+
+
+def _named(rows: QuerySet[Dataset]) -> defaultdict[int | None, set[str]]:
+    """The names of datasets and of the containers in which they lie, for each task."""
+    found = defaultdict[int | None, set[str]](set)
+    for task_id, *names in rows.values_list("task_id", "name", "container_name"):
+        found[task_id] |= {name.rstrip("/") for name in names if name}
+    return found

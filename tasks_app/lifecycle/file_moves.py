@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from tasks_app.commands import attempts
+from tasks_app.lifecycle import attempts
 
 # ruff: noqa: S608 - every piece is a constant of this module
 _INPUTS = "('input', 'pseudo_input', 'pp_input')"

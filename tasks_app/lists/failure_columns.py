@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jedisite.web.columns import Batch, Column, Columns, Row
-from tasks_app.lists.filtersets import NO_ERROR
+from tasks_app.domain.job_errors import NO_ERROR
 from tasks_app.models import JobFailure
 
 

@@ -18,6 +18,7 @@ from jedisite.web.choices import ChoiceFilter, NameFilter
 from jedisite.web.filters_by_name import NamedFilters
 from tasks_app.domain import window
 from tasks_app.domain.fingerprints import CATEGORIES
+from tasks_app.domain.job_errors import NO_ERROR
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 from tasks_app.failures.error_queries import with_main_error
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
@@ -382,7 +383,3 @@ class DatasetFilter(NamedFilters):
             return inputs.filter(~Exists(held))
         whole = Exists(held.filter(complete=True))
         return inputs.filter(whole) if value == "whole" else inputs.filter(Exists(held), ~whole)
-
-
-NO_ERROR = "none"
-"""What stands for component and code of failed jobs of which no part said why."""

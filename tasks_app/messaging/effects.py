@@ -18,9 +18,9 @@ from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.message_kinds import AGENTS
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.inputs.readers import ask_again, look_again
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
+from tasks_app.submission import command_queue
 
 Effect = Callable[[Mapping[str, Any], str], str]
 
@@ -61,7 +61,7 @@ def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
 
 def _task_command(given: Mapping[str, Any], sender: str) -> str:
     _task(given["task_id"])
-    task_moves.give_command(
+    command_queue.give_command(
         given["task_id"],
         given["command"],
         by=sender[:128],

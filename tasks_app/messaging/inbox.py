@@ -11,9 +11,9 @@ from django.db import connection, transaction
 from jedisite.agents.passes import kick
 from jedisite.processes.logs import sentence_of
 from tasks_app.domain.message_kinds import BadMessageError, checked
-from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.messaging.effects import EFFECTS, NotThereError
 from tasks_app.models import InMessage
+from tasks_app.submission.command_queue import CommandRefusedError
 
 log = structlog.get_logger(__name__)
 ATTEMPTS = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db.models import QuerySet, Sum
@@ -10,8 +9,9 @@ from django.db.models import QuerySet, Sum
 from tasks_app.domain.final import Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
+from tasks_app.inputs.makers import reads_parent
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 
 PRODUCTION_LABELS = frozenset({"managed", "test"})
@@ -89,27 +89,6 @@ def _maker(task: Task, masters: QuerySet[Dataset]) -> Maker | None:
     if short is None:
         return None
     return Maker(short.how, later=short.ended is not None and short.ended > task.creation_date)
-
-
-def reads_parent(task: Task) -> bool:
-    """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
-    return bool(reading_parents([task]))
-
-
-def reading_parents(tasks: Sequence[Task]) -> set[int]:
-    """The ids of those of these tasks that read what their parents make. Two queries."""
-    parents = {task.parent_id for task in tasks}
-    theirs = _named(Dataset.objects.filter(task_id__in=parents, type__in=MADE_TYPES))
-    ours = _named(Dataset.objects.filter(task_id__in=[task.id for task in tasks], type="input"))
-    return {task.id for task in tasks if not ours[task.id].isdisjoint(theirs[task.parent_id])}
-
-
-def _named(rows: QuerySet[Dataset]) -> defaultdict[int | None, set[str]]:
-    """The names of datasets and of the containers in which they lie, for each task."""
-    found = defaultdict[int | None, set[str]](set)
-    for task_id, *names in rows.values_list("task_id", "name", "container_name"):
-        found[task_id] |= {name.rstrip("/") for name in names if name}
-    return found
 
 
 def _parent_status(task: Task) -> str | None:

@@ -9,10 +9,11 @@ from django.db import connection, transaction
 from jedisite.agents.passes import kick
 from tasks_app.domain.final import final_verdict, without_parent
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.readers import wake_readers_of_tasks
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
-from tasks_app.outcomes.books import books_of, reads_parent
+from tasks_app.outcomes.books import books_of
 from tasks_app.outcomes.dataset_endings import call_done
 
 REJECTS_CHANGES = TASK_FINAL | {

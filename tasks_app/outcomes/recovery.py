@@ -20,12 +20,11 @@ from jedisite import audit
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
-from tasks_app.commands import attempts
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs.changes import lose_where
-from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle import attempts, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.submission.storing import register_outputs

@@ -67,6 +67,11 @@ class Attributes:
         return not (("nosplit" in self and "repeat" in self) or "ru" in self)
 
 
+def is_tracked(attributes: str) -> bool:
+    """Whether each file of the dataset is used once and counted. Files that every job may take again are not."""
+    return not FREELY_USED & Attributes.parse(attributes).tokens
+
+
 def attributes_of(item: Item, *, master: bool = False) -> str:
     """The column's text for the dataset of an item; `master`: its files are the work of the task."""
     tokens = list(split_names(item.text("attributes") or ""))

@@ -28,7 +28,7 @@ from tasks_app.params.kinds import check_value, names_of
 from tasks_app.params.resubmission import ATTRIBUTES, RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
-from tasks_app.submission import sandboxes
+from tasks_app.submission import command_queue, sandboxes
 from tasks_app.submission.assignment import check_share
 from tasks_app.submission.rehearsal import rehearse
 from tasks_app.submission.resource_typing import with_type
@@ -43,7 +43,7 @@ class CannotChangeError(ValueError):
 def run_again(task_id: int, changes: Changes, *, by: str, reason: str = "submitted again") -> None:
     """Queue the command that runs an ended task again with these changes."""
     parameters = {"changes": dict(changes)} if changes else None
-    task_moves.give_command(task_id, TaskCommand.INCEXEC, by=by, reason=reason, parameters=parameters)
+    command_queue.give_command(task_id, TaskCommand.INCEXEC, by=by, reason=reason, parameters=parameters)
 
 
 @transaction.atomic

@@ -19,6 +19,7 @@ from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.policy.placement import NoPlaceError, check_leaf
 from jedisite.identity import user_names
 from jedisite.vocabulary.words import sentence
+from tasks_app.configured.site_limits import most_records
 from tasks_app.ddm import data_management
 from tasks_app.ddm.local_storage import nearest_data
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS, TESTED_LABELS
@@ -40,7 +41,6 @@ from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.layout import datasets_of
 from tasks_app.refining.values import Defaults
-from tasks_app.submission.rehearsal import most_records
 
 TRANSFORMS = Path(__file__).resolve().parents[1] / "transforms"
 DEFAULTS = Defaults()

@@ -13,6 +13,7 @@ from brokerage_app.grid.configured import configuration
 from brokerage_app.grid.installed_policy import share_tree
 from brokerage_app.policy.workqueues import WorkQueues
 from jedisite.vocabulary.words import sentence
+from tasks_app.configured.site_limits import most_records
 from tasks_app.models import Task
 from tasks_app.params import commandline
 from tasks_app.params.clientwords import is_from_client, option_of
@@ -54,11 +55,6 @@ def policy_of(task: Task) -> Policy:
         target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),
         max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
     )
-
-
-def most_records(vo: str | None) -> int:
-    """Files, or ranges of events, that one input of a task may have in the books."""
-    return int(configuration().get("taskrefiner", "MAX_FILE_RECORDS", vo=vo or ""))
 
 
 def check_offered(params: TaskParams, vo: str | None) -> None:

@@ -12,11 +12,10 @@ from brokerage_app.grid.configured import configuration
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right
 from jedisite.vocabulary.words import sentence
-from tasks_app.commands import nothing_new
 from tasks_app.domain.job_timeouts import LABELS_FOR_ALL
 from tasks_app.domain.states import TaskCommand
-from tasks_app.inputs import data_rights
-from tasks_app.lifecycle import rights, serials, task_moves
+from tasks_app.inputs import data_rights, nothing_new
+from tasks_app.lifecycle import rights, serials, standing, task_moves
 from tasks_app.lifecycle.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
@@ -278,7 +277,7 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
             faults.add("parentTaskName", "known task", f"{user} has no task of the name {shown(name)}.")
     faults.raise_if_any()
     parent = by_id or by_name
-    status = task_moves.foreseen_states([parent]).get(parent) if parent else None
+    status = standing.foreseen_states([parent]).get(parent) if parent else None
     if parent and status and ParentView(parent, status).progress == "corrupted":
         said = f"Task {parent} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
         faults.add("parent_tid" if by_id else "parentTaskName", "parent that ended", said)

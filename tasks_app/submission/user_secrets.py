@@ -6,6 +6,8 @@ The key comes from the site's signing key. Whoever reads the database alone lear
 from __future__ import annotations
 
 import base64
+import json
+import logging
 from collections.abc import Iterable
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -20,6 +22,7 @@ from jedisite import audit
 from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line
 from tasks_app.models import UserSecret
 
+log = logging.getLogger(__name__)
 LONGEST_NAME = 200
 LONGEST_VALUE = 1_024_000
 """Characters; as many as pbook lets through."""
@@ -77,6 +80,15 @@ def secrets_of(user: str, names: Iterable[str] | None = None) -> dict[str, str]:
         except InvalidToken as exc:
             raise UnreadableSecretError(f"the secret {name} of {user} cannot be read any more: set it again") from exc
     return found
+
+
+def secrets_as_text(user: str) -> str:
+    """The secrets of a user as their jobs get them: a JSON object, empty when they cannot be read any more."""
+    try:
+        return json.dumps(secrets_of(user))
+    except UnreadableSecretError as exc:
+        log.warning("dispatch.secrets_unreadable: %s", exc)
+        return "{}"
 
 
 def forget(instance: AbstractBaseUser, **_: object) -> None:

@@ -18,7 +18,7 @@ from tasks_app.lifecycle import rights, task_moves
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.submission import known_names, sandboxes, submitting
+from tasks_app.submission import command_queue, known_names, sandboxes, submitting
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -154,7 +154,7 @@ def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str
     made = finished_task("lab.t.in.00001")
     command(made, "retry")
     drive(*[Pilot(failing_on("lab.t.in.00001"))])
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     set_value("retry_task", key, value, by="ada")
     commando.run()
     assert status(made) == "exhausted"
@@ -166,7 +166,7 @@ def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str
 
 def test_a_task_with_files_tried_too_often_stays_where_it_is() -> None:
     made = finished_task("lab.t.in.00001")
-    given = task_moves.give_command(made, "retry", by="ada")
+    given = command_queue.give_command(made, "retry", by="ada")
     set_value("retry_task", "JOB_MAX_ATTEMPT_managed", "1", by="ada")
     set_value("retry_task", "JOB_MAX_ATTEMPT_user", "1", by="ada")
     commando.run()
@@ -220,11 +220,13 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
 
 def test_more_attempts_are_refused_where_no_file_lacks_them() -> None:
     made, pilot = running_task()
-    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} has no file that has used up its attempts"):
-        task_moves.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
+    with pytest.raises(
+        command_queue.CommandRefusedError, match=f"task {made} has no file that has used up its attempts"
+    ):
+        command_queue.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
     Task.objects.filter(pk=made).update(prod_source_label="managed")
-    with pytest.raises(task_moves.CommandRefusedError, match="only tasks with the label user"):
-        task_moves.give_command(made, "retry", by="ada")
+    with pytest.raises(command_queue.CommandRefusedError, match="only tasks with the label user"):
+        command_queue.give_command(made, "retry", by="ada")
     command(made, "kill")
     for job in pilot.ran:
         pilot.end(job, "failed")
@@ -328,7 +330,7 @@ def test_lost_files_are_taken_again_by_an_incremental_execution_only() -> None:
     made = finished_task("lab.t.in.00001")
     lose(made, "lab.t.in.00001")
     said = "1 input file is lost, and all others were processed; nothing to retry. To have it looked up, run it again"
-    with pytest.raises(task_moves.CommandRefusedError, match=said):
+    with pytest.raises(command_queue.CommandRefusedError, match=said):
         command(made, "retry")
     run_again(made)
     assert (status(made), dataset(made).files_finished) == ("done", 4)
@@ -436,9 +438,9 @@ def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> No
     made = finished_task()
     before, rows = task(made), len(jobs(made))
     sentence = f"task {made} is done, and has processed every file that it takes of its inputs: nothing runs"
-    with pytest.raises(task_moves.CommandRefusedError, match=sentence):
+    with pytest.raises(command_queue.CommandRefusedError, match=sentence):
         command(made, "incexec", parameters={"changes": {"nFilesPerJob": 2}})
-    (late,) = task_moves.queue_commands([before], "incexec", by="ada", reason="given to many at once")
+    (late,) = command_queue.queue_commands([before], "incexec", by="ada", reason="given to many at once")
     commando.run()
     late.refresh_from_db()
     assert (late.status, late.answer) == ("refused", sentence)
@@ -484,9 +486,9 @@ def test_a_task_that_is_done_keeps_its_times_when_other_numbers_make_no_work(
     drive(Pilot())
     before, rows = task(made), len(jobs(made))
     assert before.status == "done"
-    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} is done, and .*: nothing runs"):
+    with pytest.raises(command_queue.CommandRefusedError, match=f"task {made} is done, and .*: nothing runs"):
         command(made, "incexec", parameters={"changes": changes})
-    (late,) = task_moves.queue_commands(
+    (late,) = command_queue.queue_commands(
         [before], "incexec", by="ada", reason="to many", parameters={"changes": changes}
     )
     commando.run()
@@ -508,7 +510,7 @@ def test_a_task_that_makes_its_input_itself_runs_again_only_when_it_is_to_make_m
     drive(Pilot())
     assert status(made) == "done"
     with pytest.raises(
-        task_moves.CommandRefusedError, match="and its numbers of files and events make no further work"
+        command_queue.CommandRefusedError, match="and its numbers of files and events make no further work"
     ):
         command(made, "incexec", parameters={"changes": {"nEvents": 4}})
     run_again(made, nEvents=6)
@@ -651,8 +653,8 @@ def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
     broken = again().task_id
     settle()
     assert status(broken) == "broken"
-    with pytest.raises(task_moves.CommandRefusedError, match="submit it again, under the same name"):
-        task_moves.give_command(broken, "retry", by="ada")
+    with pytest.raises(command_queue.CommandRefusedError, match="submit it again, under the same name"):
+        command_queue.give_command(broken, "retry", by="ada")
     add_files("lab.t.in", [1])
     made = again()
     assert made.is_new

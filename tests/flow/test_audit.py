@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from tasks_app.audit import flow_invariants
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Dataset, File
+from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit, template
 from tests.flow.pilot import Pilot, drive, failing_on
@@ -209,7 +209,7 @@ def test_books_that_do_not_balance_are_shown_with_the_moves_and_commands_of_the_
     add_dataset("lab.in", 2)
     made = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
     drive(Pilot(failing_on("lab.in.00001")))
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     drive(Pilot())
     assert status(made) == "done"
     assert_books_balance()

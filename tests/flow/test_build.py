@@ -18,7 +18,6 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder, feeder, job_generator, libraries, refiner
 from tasks_app.agents.watchdogs import waiting_for_lib
 from tasks_app.explaining import deciding_again
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,
@@ -31,6 +30,7 @@ from tasks_app.models import (
     TaskParams,
 )
 from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     SITE,
     add_dataset,
@@ -74,7 +74,7 @@ def build_task(name: str = "lab.t", files: int = 4, **more: Any) -> int:
 
 
 def give(task_id: int, command: str) -> None:
-    task_moves.give_command(task_id, command, by="ada", reason="because")
+    command_queue.give_command(task_id, command, by="ada", reason="because")
 
 
 def is_build(job: Described) -> bool:

@@ -17,7 +17,7 @@ from tasks_app.generation import throttle
 from tasks_app.generation.grid_view import World
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
-from tasks_app.submission import assignment
+from tasks_app.submission import assignment, command_queue
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -50,7 +50,7 @@ def running_task(files: int = 6, at_pilot: int = 2, name: str = "lab.t", **more:
 
 
 def command(task_id: int, name: str, **more: object) -> Command:
-    given = task_moves.give_command(task_id, name, by="ada", reason="because", **more)
+    given = command_queue.give_command(task_id, name, by="ada", reason="because", **more)
     commando.run()
     given.refresh_from_db()
     return given
@@ -273,7 +273,7 @@ def test_a_refused_retry_changes_nothing() -> None:
     before = dataset(made)
     why = f"It is not done since its parent task {parent} is finished"
     said = f"is finished, and all of its files were processed; nothing to retry. {why}"
-    with pytest.raises(task_moves.CommandRefusedError, match=said):
+    with pytest.raises(command_queue.CommandRefusedError, match=said):
         command(made, "retry")
     after = dataset(made)
     assert (after.status, after.files_used, status(made)) == (before.status, before.files_used, "finished")
@@ -300,7 +300,7 @@ def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
         (early, "was aborted before it had any input"),
     ):
         assert (status(one), "run it again (incexec)" in advice(one)) == ("aborted", True)
-        with pytest.raises(task_moves.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
+        with pytest.raises(command_queue.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
             command(one, "retry")
         assert command(one, "incexec").status == "done"
     drive(pilot)
@@ -322,7 +322,7 @@ def test_a_task_that_failed_before_it_had_input_is_done_when_advice_is_followed(
     blocked = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
     assert blocked is not None and "run it again (incexec)" in blocked.advice
     says = f"task {made} is failed and never had any input; nothing to retry. To have it looked up, run it again with incexec"
-    with pytest.raises(task_moves.CommandRefusedError, match=says):
+    with pytest.raises(command_queue.CommandRefusedError, match=says):
         command(made, "retry")
     add_dataset("lab.in", 2)
     assert command(made, "incexec").status == "done"
@@ -344,13 +344,13 @@ def test_a_task_without_input_whose_jobs_failed_is_done_when_it_is_retried_as_ad
 def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:
     made, pilot = running_task(files=1, at_pilot=0)
     drive(pilot)
-    with pytest.raises(task_moves.CommandRefusedError, match=f"task {made} is done; it has ended; nothing to kill$"):
-        task_moves.give_command(made, "kill", by="ada")
+    with pytest.raises(command_queue.CommandRefusedError, match=f"task {made} is done; it has ended; nothing to kill$"):
+        command_queue.give_command(made, "kill", by="ada")
 
 
 def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
     made, pilot = running_task(files=1, at_pilot=0)
-    given = task_moves.give_command(made, "pause", by="ada")
+    given = command_queue.give_command(made, "pause", by="ada")
     task_moves.move_task(made, "aborting", by="test")
     commando.run()
     given.refresh_from_db()

@@ -15,11 +15,10 @@ from brokerage_app.models import Queue
 from tasks_app.agents import adder, commando, job_generator, merger, refiner
 from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
 from tasks_app.configured import timeouts
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Job, Task
 from tasks_app.outcomes.dataset_endings import _set_lifetimes
 from tasks_app.scouts.scout_sample import limits_for, settings_for
-from tasks_app.submission import submitting
+from tasks_app.submission import command_queue, submitting
 from tasks_app.submission.rehearsal import policy_of
 from tests.flow.driving import add_dataset, jobs, parameters, reads, settle, status, submit, task, wake
 from tests.flow.pilot import Pilot, drive
@@ -133,7 +132,7 @@ def test_tasks_are_paused_by_the_rate_of_their_share() -> None:
     commando.run()
     assert [status(made) == "paused" for made in (bad, other)] == [True, False]
     for made in (bad, other):
-        task_moves.give_command(made, "kill", by="ada")
+        command_queue.give_command(made, "kill", by="ada")
     settle()
 
 
@@ -232,7 +231,7 @@ def test_tasks_of_users_are_refined_with_what_is_configured() -> None:
     refiner.run()
     seen = task(made)
     assert seen.task_priority == 1001
-    task_moves.give_command(made, "kill", by="ada")
+    command_queue.give_command(made, "kill", by="ada")
     settle()
 
 
@@ -272,7 +271,7 @@ def test_builds_run_as_long_as_is_configured_and_the_queue_allows(hours: str, ba
     settle()
     (build,) = [job for job in jobs(made) if job.prod_source_label == "panda"]
     assert build.max_walltime_s == expected
-    task_moves.give_command(made, "kill", by="ada")
+    command_queue.give_command(made, "kill", by="ada")
     drive(Pilot())
 
 

@@ -16,9 +16,8 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, UnknownDatasetError
 from tasks_app.inputs.registering import register_container, register_dataset
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset
-from tasks_app.submission import submitting
+from tasks_app.submission import command_queue, submitting
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -137,11 +136,11 @@ def test_what_a_task_makes_when_it_runs_again_is_in_its_container_and_its_reader
     made = analysis("user.ada.t", DATA, MADE)
     if first == "aborted":
         settle()
-        task_moves.give_command(made, "kill", by="ada")
+        command_queue.give_command(made, "kill", by="ada")
     drive(Pilot(always("failed"), site="NEAR"))
     assert status(made) == first
     assert data_management().constituents(MADE) == []
-    task_moves.give_command(made, again, by="ada")
+    command_queue.give_command(made, again, by="ada")
     own = f"{MADE.rstrip('/')}.{made}"
     readers = [
         analysis(f"user.ada.early{n}", name, f"user.ada.early{n}.out/") for n, name in enumerate((MADE, own, MADE[:-1]))
@@ -168,7 +167,7 @@ def test_a_task_that_can_do_without_an_input_waits_for_one_that_is_being_made(wi
     made = analysis("user.ada.t", DATA, MADE)
     drive(Pilot(always("failed"), site="NEAR"))
     assert status(made) == "failed"
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     reader = analysis("user.ada.r", f"{MADE.rstrip('/')}.{made}", "user.ada.r.out/", **{without: True})
     for _ in range(2):
         refiner.run()
@@ -184,7 +183,7 @@ def test_a_container_that_is_still_filled_is_waited_for_also_beside_another_inpu
     dataset_at("SE_NEAR")
     made = analysis("user.ada.t", DATA, MADE)
     drive(Pilot(always("failed"), site="NEAR"))
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     reader = analysis("user.ada.r", f"{MADE},{DATA}", "user.ada.r.out/", **more)
     refiner.run()
     assert f"it waits for task {made}, which makes it" in (task(reader).error_dialog or "")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tasks_app.agents import post_processor
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import TaskStatusLog
 from tasks_app.outcomes.children import abort_descendants
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
     agents_turn,
@@ -35,7 +35,7 @@ def run_task(failing: int, *, commands: tuple[str, ...] = (), **more: Any) -> in
     pilot = Pilot(failing_on(*(f"lab.in.{n:05d}" for n in range(failing))))
     drive(pilot)
     for command in commands:
-        task_moves.give_command(made, command, by="ada")
+        command_queue.give_command(made, command, by="ada")
         drive(pilot)
     return made
 
@@ -73,7 +73,7 @@ def test_an_exhausted_task_keeps_its_books_open_and_is_finished_when_told() -> N
     made = run_task(1, **PRODUCTION)
     assert status(made) == "exhausted"
     assert dataset(made, "output").state == "open" and task(made).end_time is None
-    task_moves.give_command(made, "finish", by="ada")
+    command_queue.give_command(made, "finish", by="ada")
     settle()
     assert status(made) == "finished", task(made).error_dialog
     assert dataset(made, "output").state == "closed"
@@ -88,7 +88,7 @@ def test_a_task_that_is_told_to_finish_below_its_goal_is_finished_not_failed() -
         pilot.start(job)
         pilot.end(job)
     agents_turn()
-    task_moves.give_command(made, "finish", by="ada")
+    command_queue.give_command(made, "finish", by="ada")
     drive(pilot)
     assert (status(made), dataset(made).files_finished) == ("finished", 2)
 
@@ -109,7 +109,7 @@ def test_the_end_of_a_killed_task_is_the_end_of_all_below_it() -> None:
         agents_turn()
         pilot.work(1)
     assert all(status(one) not in ("done", "aborted") for one in family)
-    task_moves.give_command(family[0], "kill", by="ada", reason="enough")
+    command_queue.give_command(family[0], "kill", by="ada", reason="enough")
     drive(pilot)
     assert [status(one) for one in family] == ["aborted"] * 3
     assert "killed by ada: enough" in (task(family[0]).error_dialog or "")

@@ -12,9 +12,9 @@ from django.utils import timezone
 from tasks_app.agents import commando
 from tasks_app.agents.watchdogs import exhausted, job_timeouts, pending
 from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import File, Job, Task
 from tasks_app.outcomes import recovery
+from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
 from tests.flow.test_random_walk import SCOUTS, Walk
@@ -81,8 +81,8 @@ class LongWalk(Walk):
 
     def any_command(self) -> None:
         name = self.chance.choice(sorted(COMMANDS))
-        with suppress(task_moves.CommandRefusedError):
-            task_moves.give_command(
+        with suppress(command_queue.CommandRefusedError):
+            command_queue.give_command(
                 self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=self._options(name)
             )
 

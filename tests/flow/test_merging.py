@@ -12,8 +12,8 @@ from django.utils import timezone
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, commando, merger
 from tasks_app.agents.watchdogs import lost_jobs
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Job, JobFile, JobParams, JobRetryHistory
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     SITE,
     add_dataset,
@@ -301,7 +301,7 @@ def test_a_task_that_is_to_finish_merges_what_it_has(soft: bool) -> None:
     for job in others:
         pilot.end(job)
     adder.run()
-    task_moves.give_command(made, "finish", by="ada", parameters={"soft": soft})
+    command_queue.give_command(made, "finish", by="ada", parameters={"soft": soft})
     commando.run()
     assert pilot.start(runs) == ("NULL" if soft else "tobekilled")
     pilot.end(runs, "finished" if soft else "failed")
@@ -316,7 +316,7 @@ def test_what_was_not_merged_is_merged_by_a_retry() -> None:
     made = merging_task(files=4, maxAttempt=1, nFilesPerMergeJob=4)
     drive(Pilot(plan=failing_on("lab.m.in.00001")))
     assert status(made) == "finished"
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     drive(Pilot())
     assert status(made) == "done"
     assert [len(inputs(job.id)) for job in merge_jobs(made)] == [6, 2]
@@ -331,7 +331,7 @@ def test_an_aborted_task_can_be_tried_again() -> None:
     kill(made)
     settle()
     assert status(made) == "aborted"
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     drive(Pilot())
     assert status(made) == "done"
     assert CatalogueDataset.objects.get(name="lab.m.out").files.count() == 1
@@ -424,7 +424,7 @@ def test_a_lost_merge_job_is_made_again_and_its_late_report_changes_nothing() ->
 
 
 def kill(task_id: int) -> None:
-    task_moves.give_command(task_id, "kill", by="ada")
+    command_queue.give_command(task_id, "kill", by="ada")
     commando.run()
 
 

@@ -18,6 +18,7 @@ from tasks_app.lifecycle import task_moves
 from tasks_app.lifecycle.bus import BusError, Message
 from tasks_app.messaging import effects, inbox
 from tasks_app.models import Command, Dataset, File, InMessage, OutMessage, TaskStatusLog
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -319,7 +320,7 @@ def test_a_task_that_refuses_a_command_now_may_take_it_later() -> None:
     row = tell("m1", "task_command", task_id=made, command="resume")
     message_processor.run(now=NOW)
     assert "resume is accepted in" in again(row).error and row.parked is None
-    task_moves.give_command(made, "pause", by="ada")
+    command_queue.give_command(made, "pause", by="ada")
     settle()
     message_processor.run(now=row.next_try)
     assert again(row).processed

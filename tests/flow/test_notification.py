@@ -26,6 +26,7 @@ from tasks_app.lifecycle import task_moves
 from tasks_app.messaging import mail as mails
 from tasks_app.messaging.rules import mail_summary
 from tasks_app.models import Command, Job, Notification, Task
+from tasks_app.submission import command_queue
 from tests.flow.driving import add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, always, drive, failing_on
 
@@ -182,10 +183,10 @@ def test_a_pause_by_the_system_is_told_and_one_by_the_owner_is_not() -> None:
     add_dataset("lab.in", 4)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     settle()
-    task_moves.give_command(made, "pause", by="ada")
+    command_queue.give_command(made, "pause", by="ada")
     settle()
     assert status(made) == "paused" and not Notification.objects.exists()
-    task_moves.give_command(made, "resume", by="ada")
+    command_queue.give_command(made, "resume", by="ada")
     settle()
     task_moves.move_task(made, "paused", by="post_processor", reason="9 of 10 jobs fail", remember=True)
     notification.run(now=NOW)
@@ -340,7 +341,7 @@ def test_what_jobs_say_is_shown_and_never_markup() -> None:
 def test_a_task_that_ends_twice_is_told_of_twice() -> None:
     made = run_task(1)
     notification.run(now=NOW)
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     drive(Pilot())
     notification.run(now=NOW)
     assert [re.sub(r".* is (\w+):.*", r"\1", sent.subject) for sent in mail.outbox] == ["finished", "done"]

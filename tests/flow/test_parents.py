@@ -12,9 +12,8 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
 from tasks_app.domain.states import JOB_FINAL
 from tasks_app.explaining.why_task import why
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Task, TaskStatusLog
-from tasks_app.submission import submitting
+from tasks_app.submission import command_queue, submitting
 from tasks_app.web.tasks import command_buttons
 from tests.flow.driving import (
     add_dataset,
@@ -92,9 +91,9 @@ def test_a_task_that_names_only_the_dataset_is_finished_as_a_child_when_the_make
     last = TaskStatusLog.objects.filter(task_id=second).latest("id")
     assert (last.status, last.reason) == ("finished", said)
     assert last.status == "finished" and said in why(task(second))["blocked_by"]["sentence"]
-    task_moves.give_command(first, "retry", by="ada")
+    command_queue.give_command(first, "retry", by="ada")
     drive(Pilot())
-    task_moves.give_command(second, "incexec", by="ada")
+    command_queue.give_command(second, "incexec", by="ada")
     drive(Pilot())
     assert (status(first), status(second), task(second).error_dialog) == ("done", "done", None)
     assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
@@ -185,7 +184,7 @@ def test_a_child_that_is_submitted_after_its_parent_failed_is_broken_and_names_i
 def test_a_child_that_is_submitted_right_after_a_retry_of_its_failed_parent_waits_for_it() -> None:
     first = parent()
     drive(Pilot(always("failed")))
-    task_moves.give_command(first, "retry", by="ada")
+    command_queue.give_command(first, "retry", by="ada")
     raw = parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3, parent_tid=first, taskName="lab.c.task")
     submitting.submit(submitting.check(raw, ADA), by="ada")
     second = Task.objects.latest("id").id
@@ -217,7 +216,7 @@ def test_a_child_that_began_before_its_parent_was_killed_is_aborted_with_it() ->
     for _ in range(6):
         agents_turn()
         pilot.work(1)
-    task_moves.give_command(first, "kill", by="ada")
+    command_queue.give_command(first, "kill", by="ada")
     drive(pilot)
     assert (status(first), status(second)) == ("aborted", "aborted")
     assert all(job.status in JOB_FINAL for job in jobs(second))
@@ -285,9 +284,10 @@ def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and
     )
     assert said in (task(second).error_dialog or "")
     with pytest.raises(
-        task_moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, it is done too"
+        command_queue.CommandRefusedError,
+        match=f"its parent task {first} is running; once that is done, it is done too",
     ):
-        task_moves.give_command(second, "retry", by="ada")
+        command_queue.give_command(second, "retry", by="ada")
     for job in pilot.ran:
         if job["taskID"] == first:
             pilot.end(job)

@@ -13,8 +13,9 @@ from django.test import Client
 
 from tasks_app.agents import feeder, periodic, refiner
 from tasks_app.agents.watchdogs import archive
-from tasks_app.lifecycle import claims, task_moves
+from tasks_app.lifecycle import claims
 from tasks_app.models import JobParams, PeriodicTask
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     agents_turn,
     dataset,
@@ -135,7 +136,7 @@ def test_failures_are_tried_again_and_change_nothing_of_the_schedule() -> None:
 
 
 def command(task_id: int, name: str) -> None:
-    task_moves.give_command(task_id, name, by="ada")
+    command_queue.give_command(task_id, name, by="ada")
     settle()
 
 

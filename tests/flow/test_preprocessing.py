@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tasks_app.dispatch.reports import update_job
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, Dataset, JobParams, TaskParams, TaskStatusLog
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
     agents_turn,
@@ -140,7 +140,7 @@ def test_a_task_that_is_killed_meanwhile_is_aborted() -> None:
     made = two_steps()
     pilot = Pilot()
     got = first_job(pilot)
-    task_moves.give_command(made, "kill", by="ada")
+    command_queue.give_command(made, "kill", by="ada")
     agents_turn()
     pilot.end(got, "failed")
     settle()
@@ -151,7 +151,7 @@ def test_a_failed_step_can_be_retried() -> None:
     made = two_steps()
     drive(Pilot(lambda job: "failed"))
     assert status(made) == "failed"
-    task_moves.give_command(made, "incexec", by="ada")
+    command_queue.give_command(made, "incexec", by="ada")
     pilot = Pilot()
     got = first_job(pilot)
     assert status(made) == "preprocessing"

@@ -16,8 +16,9 @@ from tasks_app.agents import job_generator
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.dispatch.reports import update_job
 from tasks_app.domain.states import TASK_FINAL, TaskCommand
-from tasks_app.lifecycle import claims, task_moves
+from tasks_app.lifecycle import claims
 from tasks_app.models import Job, Task
+from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
     AGENTS,
@@ -168,8 +169,8 @@ class Walk:
             more = {"nucleus": "N", "back": True, "mode": self.chance.choice(("hard", "soft", "nokill"))}
         elif name == "incexec" and self.chance.random() < 0.5:
             more = {"changes": {"nFilesPerJob": self.chance.randint(1, 4)}}
-        with suppress(task_moves.CommandRefusedError):
-            task_moves.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=more)
+        with suppress(command_queue.CommandRefusedError):
+            command_queue.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=more)
 
     def grow(self) -> None:
         start = 100 + self.chance.randrange(10_000) * 10
@@ -197,7 +198,7 @@ class Walk:
         for turn in range(40):
             # A pause that was asked for before may be obeyed only now.
             for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
-                task_moves.give_command(task_id, "resume", by="ada")
+                command_queue.give_command(task_id, "resume", by="ada")
             wake()
             look_again()
             for run in AGENTS:

@@ -15,9 +15,9 @@ from django.urls import reverse
 from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder
 from tasks_app.dispatch.reports import update_job
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import ErrorClass, FileRetry, RetryNote, RetryRule, TaskChangeDue, TaskStatusLog
 from tasks_app.retries import retrying
+from tasks_app.submission import command_queue
 from tests.flow.driving import add_dataset, dataset, files, jobs, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Job, Pilot, drive, inputs_of, report
 
@@ -145,7 +145,7 @@ def test_files_that_may_fail_as_often_as_they_are_tried_have_no_limit_after_a_ru
     fail_all({"pilot_error_code": 1305})
     settle()
     assert status(made) == "failed"
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     settle()
     assert (files(made)[0].max_attempt, files(made)[0].max_failure) == (4, None)
     drive(Pilot())

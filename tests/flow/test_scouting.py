@@ -12,9 +12,9 @@ from brokerage_app.models import Queue
 from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
 from tasks_app.agents.watchdogs import second_look
 from tasks_app.dispatch.reports import update_job
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, ScoutReport, Task, TaskStatusLog
 from tasks_app.outcomes.recovery import recover
+from tasks_app.submission import command_queue
 from tests.flow import driving
 from tests.flow.driving import (
     add_dataset,
@@ -200,7 +200,7 @@ def test_scouts_that_are_not_what_was_declared_exhaust_the_task_until_somebody_l
     assert seen.error_dialog == "scouts need 8800 MB a core, 1000 MB were declared, the limit is 4000 MB"
     assert (dataset(made).files_to_be_used, len(jobs(made))) == (40, 10)
     assert "US=3" in (seen.split_rule or "")
-    task_moves.give_command(made, "retry", by="ada", reason="it is so")
+    command_queue.give_command(made, "retry", by="ada", reason="it is so")
     commando.run()
     drive(Pilot())
     assert (status(made), dataset(made).files_finished, len(jobs(made))) == ("done", 40, 40)
@@ -228,7 +228,7 @@ def test_scouts_of_a_growing_input_get_no_more_than_their_share() -> None:
 def test_a_pause_while_scouting_ends_in_scouting() -> None:
     made = scouting_task()
     for name in ("pause", "resume"):
-        task_moves.give_command(made, name, by="ada")
+        command_queue.give_command(made, name, by="ada")
         commando.run()
     assert status(made) == "scouting"
     drive(Pilot())
@@ -241,7 +241,7 @@ def finished_while_scouting(done: int, files: int = 15, **more: Any) -> int:
     finish(Pilot().fetch(done))
     settle()
     assert status(made) == "scouting"
-    task_moves.give_command(made, "finish", by="ada")
+    command_queue.give_command(made, "finish", by="ada")
     settle()
     assert status(made) == "finished"
     return made
@@ -267,7 +267,7 @@ def test_a_task_that_was_finished_while_it_scouted_scouts_again_when_it_is_tried
     made = finished_while_scouting(3)
     recover(made, ["lab.t.000001.root"], by="olga")
     drive(Pilot())
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     settle()
     assert (status(made), released(made), states(made)["activated"]) == ("scouting", (15, 10, 10), 7)
     drive(Pilot())
@@ -284,7 +284,7 @@ def ended_while_scouting_what_grows(command: str) -> int:
     add_files("lab.in", range(12, 40))
     look_again()
     settle()
-    task_moves.give_command(made, command, by="ada")
+    command_queue.give_command(made, command, by="ada")
     settle()
     return made
 
@@ -293,7 +293,7 @@ def ended_while_scouting_what_grows(command: str) -> int:
 def test_a_task_that_scouted_a_growing_input_scouts_again_when_it_is_tried_again(command: str, ended: str) -> None:
     made = ended_while_scouting_what_grows(command)
     assert status(made) == ended
-    task_moves.give_command(made, "retry", by="ada")
+    command_queue.give_command(made, "retry", by="ada")
     settle()
     assert (status(made), released(made), states(made)["activated"]) == ("scouting", (40, 10, 10), 8)
     drive(Pilot())

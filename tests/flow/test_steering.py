@@ -13,6 +13,7 @@ from tasks_app.agents import commando, feeder, refiner
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     SITE,
     add_dataset,
@@ -68,7 +69,7 @@ def test_a_throttled_task_can_be_paused_and_resumed_and_remembers_nothing() -> N
 def test_commands_are_obeyed_in_the_order_in_which_a_task_got_them() -> None:
     made, pilot = running_task()
     for name in ("pause", "kill"):
-        task_moves.give_command(made, name, by="ada")
+        command_queue.give_command(made, name, by="ada")
     assert commando.run().items == 2
     assert list(Command.objects.order_by("id").values_list("name", "status")) == [("pause", "done"), ("kill", "done")]
     for job in pilot.ran:
@@ -80,7 +81,7 @@ def test_commands_are_obeyed_in_the_order_in_which_a_task_got_them() -> None:
 def test_a_task_that_is_paused_and_resumed_at_once_goes_on() -> None:
     made, pilot = running_task()
     for name in ("pause", "resume", "pause", "resume"):
-        task_moves.give_command(made, name, by="ada")
+        command_queue.give_command(made, name, by="ada")
     assert commando.run().items == 4
     assert set(Command.objects.values_list("status", flat=True)) == {"done"}
     assert (status(made), task(made).old_status, states(made)) == ("running", None, {"running": 2, "activated": 4})
@@ -93,13 +94,13 @@ def test_a_task_that_is_paused_and_resumed_at_once_goes_on() -> None:
 @pytest.mark.parametrize("first", ["kill", "finish"])
 def test_a_retry_that_follows_the_end_of_a_task_at_once_says_what_to_wait_for(first: str) -> None:
     made, _ = running_task(prodSourceLabel="user")
-    task_moves.give_command(made, first, by="ada")
+    command_queue.give_command(made, first, by="ada")
     wait = "wait until it has ended, then retry is accepted"
-    with pytest.raises(task_moves.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
-        task_moves.give_command(made, "retry", by="ada")
+    with pytest.raises(command_queue.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
+        command_queue.give_command(made, "retry", by="ada")
     commando.run()
-    with pytest.raises(task_moves.CommandRefusedError, match=f"is {status(made)}; {wait}"):
-        task_moves.give_command(made, "retry", by="ada")
+    with pytest.raises(command_queue.CommandRefusedError, match=f"is {status(made)}; {wait}"):
+        command_queue.give_command(made, "retry", by="ada")
     assert Command.objects.get().status == "done"
 
 
@@ -197,7 +198,7 @@ def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
     refiner.run()
     assert (status(made), task(made).old_status) == ("pending", "registered")
     with pytest.raises(
-        task_moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
+        command_queue.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
     ):
         command(made, "reassign", parameters={"site": SITE})
     assert status(made) == "pending"

@@ -42,6 +42,7 @@ from tasks_app.agents.watchdogs import (
 from tasks_app.configured import timeouts
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -576,7 +577,7 @@ def test_jobs_of_paused_tasks_are_quiet_and_come_back_with_the_task() -> None:
     made = Task.objects.get().id
     closed = jobs(made, status="closed")[0]
     assert (closed.sub_status, closed.task_buffer_error_code) == ("toreassign", 151)
-    task_moves.give_command(made, "resume", by="ada")
+    command_queue.give_command(made, "resume", by="ada")
     drive(Pilot())
     assert status(made) == "done"
 
@@ -644,7 +645,7 @@ def test_a_cap_concerns_its_user_only_and_paused_tasks_keep_their_jobs_held(sett
     update("jedi_tasks", "jeditaskid", other, username="eve")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs SET produsername = 'eve' WHERE jeditaskid = %s", [other])
-    task_moves.give_command(other, "pause", by="eve")
+    command_queue.give_command(other, "pause", by="eve")
     settle()
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
     user_caps.run()

@@ -15,9 +15,9 @@ from jedisite.agents.passes import Pass
 from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
 from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import command_queue
 
 ME = "auto_pause"
 LIMIT = 100
@@ -117,4 +117,4 @@ def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:
 
 
 def _pause(task_id: int, reason: str) -> bool:
-    return task_moves.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)
+    return command_queue.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)

@@ -14,9 +14,9 @@ from jedisite.database.sql import the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.states import TaskCommand, TaskStatus
 from tasks_app.domain.throttling import ExhaustedView, leave_exhausted
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import command_queue
 
 ME = "exhausted"
 LIMIT = 100
@@ -40,7 +40,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         step = leave_exhausted(view, now, longest)
         if step is None:
             return False
-        return task_moves.command_of_ours(task_id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
+        return command_queue.command_of_ours(task_id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
 
     done = troubles.each(ME, tasks, finish)
     return Pass(done, more=done == limit)

@@ -8,9 +8,9 @@ from jedisite.agents import troubles
 from jedisite.agents.passes import Pass
 from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
 from tasks_app.domain.throttling import finish_achieved
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Task
 from tasks_app.outcomes.books import books_of
+from tasks_app.submission import command_queue
 
 ME = "goals"
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
@@ -39,7 +39,7 @@ def _finish(task: Task) -> bool:
     if step is None:
         return False
     soft = {"soft": step.soft_finish}
-    return task_moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft)
+    return command_queue.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft)
 
 
 def _untried(task_id: int) -> int:

@@ -18,11 +18,11 @@ from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
 from tasks_app.domain.accepting import RUN_AGAIN
 from tasks_app.domain.states import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
-from tasks_app.lifecycle import rights, task_moves
+from tasks_app.lifecycle import rights
 from tasks_app.models import Task
 from tasks_app.params import command_parameters
 from tasks_app.params.faults import ParamErrors
-from tasks_app.submission import known_names
+from tasks_app.submission import command_queue, known_names
 
 DONE, NO_TASK, NOT_YOURS, NOT_NOW = 0, 2, 3, 4
 AGAIN = 3
@@ -109,9 +109,9 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
         return refused(no)
     at_work = name == "retry" and command is TaskCommand.RETRY and task.status in MORE_ATTEMPTS_IN
     try:
-        task_moves.give_command(task_id, command, by=caller.name, reason="", parameters=checked)
-    except task_moves.CommandRefusedError as exc:
-        if name == "reload_input" and isinstance(exc, task_moves.NothingNewError):
+        command_queue.give_command(task_id, command, by=caller.name, reason="", parameters=checked)
+    except command_queue.CommandRefusedError as exc:
+        if name == "reload_input" and isinstance(exc, command_queue.NothingNewError):
             return _said(name, DONE, str(exc))  # that is what was to be found out
         return _said(name, NOT_NOW, str(exc).replace(RUN_AGAIN, AGAIN_BY_PRUN))
     if at_work:

@@ -13,12 +13,11 @@ from tasks_app.api.panda.call_params import JsonObject, Moment, Number, Params
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.task_list import MOST_TASKS, filtered, told_tasks
 from tasks_app.api.panda.wire import envelope, refused
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
 from tasks_app.params.clientwords import in_options
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.resubmission import Code
-from tasks_app.submission import submitting
+from tasks_app.submission import command_queue, submitting
 from tasks_app.submission.submitting import SubmissionRefusedError
 
 
@@ -47,7 +46,7 @@ def submit(ask: Ask) -> HttpResponse:
         return refused(str(in_options(exc, raw)), Code.NO_PARENT if orphan else Code.FAILED)
     except SubmissionRefusedError as exc:
         return refused(str(exc), exc.decision.code)
-    except task_moves.CommandRefusedError as exc:
+    except command_queue.CommandRefusedError as exc:
         return refused(str(exc), Code.IS_ACTIVE)
     says = f"succeeded. new jediTaskID={done.task_id}" if done.is_new else done.decision.sentence
     return envelope(done.task_id, message=" ".join((says, *(f"Warning: {text}" for text in done.warnings))))

@@ -19,14 +19,14 @@ from jedisite.web.problems import Conflict, InvalidFields
 from tasks_app.api.v2 import idempotency
 from tasks_app.api.v2 import serializers as s
 from tasks_app.api.v2.base import Lists, OfTask, Resource, check_command_right, one_of
-from tasks_app.lifecycle import rights, task_moves
+from tasks_app.lifecycle import rights
 from tasks_app.lists.filtersets import TaskFilter
 from tasks_app.lists.task_columns import TASKS
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import Change
 from tasks_app.params.resubmission import Code
 from tasks_app.params.schema import ParamErrors, describe
-from tasks_app.submission import amending, assignment, submitting
+from tasks_app.submission import amending, assignment, command_queue, submitting
 from tasks_app.submission.submitting import SubmissionRefusedError
 
 
@@ -118,7 +118,7 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
                 reply = self._submit(submission, by, key, request.data)
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
-        except (SubmissionRefusedError, task_moves.CommandRefusedError) as exc:
+        except (SubmissionRefusedError, command_queue.CommandRefusedError) as exc:
             raise Conflict(sentence(exc)) from exc
         location = reverse("api-v2:task", kwargs={"pk": reply["id"]})
         return Response(reply, status=_SUBMITTED[reply.get("code", Code.NEW)], headers={"Location": location})
@@ -205,10 +205,10 @@ class TaskCommandViewSet(Lists, OfTask):
         if refused:
             raise exceptions.PermissionDenied(refused)
         try:
-            command = task_moves.give_command(
+            command = command_queue.give_command(
                 task_id, given["command"], by=self.actor(), reason=given["reason"], parameters=given["parameters"]
             )
-        except task_moves.CommandRefusedError as exc:
+        except command_queue.CommandRefusedError as exc:
             raise Conflict(sentence(exc)) from exc
         command.refresh_from_db()
         return Response(s.CommandSerializer(command).data, status=status.HTTP_202_ACCEPTED)

@@ -28,11 +28,11 @@ from jedisite.web.problems import strict_json
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.explaining.rules.wait_facts import PYTHON
 from tasks_app.explaining.why_task import look
-from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.models import Task
 from tasks_app.params.schema import ParamErrors
 from tasks_app.params.shorthand import Wish, dictionary, origin_of
 from tasks_app.submission import submitting
+from tasks_app.submission.command_queue import CommandRefusedError
 from tasks_app.usage import watching
 
 LOOK_S = 1.0

@@ -19,12 +19,12 @@ from jedisite.vocabulary.words import sentence
 from tasks_app.commands import bulk
 from tasks_app.commands.act_words import question
 from tasks_app.domain import words
-from tasks_app.lifecycle.task_moves import CommandRefusedError
 from tasks_app.models import Command, Task
 from tasks_app.params.acts import ACTS, Act, Change
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.amending import CannotChangeError
 from tasks_app.submission.assignment import check_share
+from tasks_app.submission.command_queue import CommandRefusedError
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import command_buttons

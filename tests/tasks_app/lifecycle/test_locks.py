@@ -57,6 +57,7 @@ from tasks_app.models import (
 )
 from tasks_app.outcomes import outcomes
 from tasks_app.retries import task_changes
+from tasks_app.submission import command_queue
 from tests.flow.driving import settle, states, task
 from tests.flow.pilot import Pilot
 from tests.flow.test_merging import first_jobs, merge_jobs, merging_task
@@ -229,9 +230,12 @@ def test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote(make_task
     with pytest.raises(task_moves.IllegalMoveError):
         waits(of_task(made.id), lambda: task_moves.move_task(made.id, "running", by="t"), then=paused, values=[made.id])
     made = make_task(status="ready")
-    with pytest.raises(task_moves.CommandRefusedError):
+    with pytest.raises(command_queue.CommandRefusedError):
         waits(
-            of_task(made.id), lambda: task_moves.give_command(made.id, "pause", by="ada"), then=paused, values=[made.id]
+            of_task(made.id),
+            lambda: command_queue.give_command(made.id, "pause", by="ada"),
+            then=paused,
+            values=[made.id],
         )
     made = make_task(status="ready")
     moved = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tasks_app.generation.picker import is_tracked
 from tasks_app.models import Dataset
+from tasks_app.params.dataset_attributes import is_tracked
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.generation.picker import is_tracked
+from tasks_app.params.dataset_attributes import is_tracked
 from tasks_app.params.placeholders import compile_template
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from jedisite.vocabulary.words import plural
-from tasks_app.inputs.input_wishes import attempts_of
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 
+DEFAULT_ATTEMPTS = 3
+
+
+def attempts_of(rule: SplitRule, attempts: Any, failures: Any) -> int:
+    """How often a new file of a task is tried: `maxAttempt`, and no more often than it may fail (`maxFailure`)."""
+    if rule.flag("DR"):
+        return 1
+    most = int(attempts or DEFAULT_ATTEMPTS)
+    return min(most, int(failures)) if failures else most
+
 
 def added(task_ids: Iterable[int]) -> dict[int, int]:
-    """For each task as many as it gives a new file, see `wishes.attempts_of`. Two queries."""
+    """For each task as many as it gives a new file, see `attempts_of`. Two queries."""
     ids = list(task_ids)
     rules = dict(Task.objects.filter(pk__in=ids).values_list("id", "split_rule"))
     limits = TaskParams.objects.filter(pk__in=ids).values_list("pk", "params__maxAttempt", "params__maxFailure")

@@ -16,9 +16,9 @@ from tasks_app.domain.accepting import RUN_AGAIN
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import foreseen, input_wishes, preprocessed
 from tasks_app.inputs.input_wishes import Feeding
+from tasks_app.inputs.makers import reading_parents
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.outcomes.books import reading_parents
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.resubmission import apply_changes, changed_rule
 from tasks_app.params.splitrule import SplitRuleError

@@ -1,0 +1,165 @@
+"""Commands that wait for task commando: which a task refuses and why, and how they are queued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django.db import transaction
+
+from jedisite import audit
+from jedisite.agents.passes import kick
+from tasks_app.domain import accepting
+from tasks_app.domain.states import (
+    MORE_ATTEMPTS_IN,
+    TaskCommand,
+)
+from tasks_app.inputs import nothing_new
+from tasks_app.lifecycle import attempts
+from tasks_app.lifecycle.standing import standing_of
+from tasks_app.models import Command, Task, TaskParams
+from tasks_app.submission import sandboxes
+
+NEW_CODE: Final = "fixedSandbox"
+
+
+class CommandRefusedError(ValueError):
+    """The task's state does not accept the command; the sentence names both."""
+
+
+class NothingNewError(CommandRefusedError):
+    """A task that is done would find no file that it has not had."""
+
+
+@transaction.atomic
+def give_command(
+    task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
+) -> Command:
+    """Queue a command for a task.
+
+    Raises CommandRefusedError when it does not accept it, it would do nothing, or its jobs cannot get their code.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    _raise_first(_refusals([task], command, Command.objects.waiting_of([task_id])))
+    changes = (parameters or {}).get("changes") or {}
+    if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
+        raise NothingNewError(f"task {task_id} is done, {nothing}")
+    if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
+        _check_code(task, changes)
+    (row,) = _queue([task], command, by, reason, parameters)
+    return row
+
+
+def queue_commands(
+    tasks: Sequence[Task],
+    command: str,
+    *,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None = None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
+    """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
+
+    `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when one
+    does not accept it or has nothing to retry, its jobs cannot get their code, or no file lacks the attempts it is to give.
+    """
+    waiting = Command.objects.waiting_of([task.id for task in tasks])
+    _raise_first(refusals(tasks, command, waiting, parameters or {}))
+    changes = (parameters or {}).get("changes") or {}
+    for task in tasks if NEW_CODE in changes else ():
+        _check_code(task, changes)
+    return _queue(tasks, command, by, reason, parameters, act)
+
+
+def _raise_first(refused: Mapping[int, str]) -> None:
+    if refused:
+        raise CommandRefusedError(refused[min(refused)])
+
+
+def refusals(
+    tasks: Sequence[Task],
+    command: str,
+    waiting: Mapping[int, Sequence[str]],
+    parameters: Mapping[str, Any] | None = None,
+) -> dict[int, str]:
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to eight queries.
+
+    Commands of a task are obeyed in their order: what counts is its state after those that wait. Without `parameters` it
+    is not known yet whether a task that is to run again gets other code.
+    """
+    refused = _refusals(tasks, command, waiting)
+    if command == TaskCommand.INCEXEC and parameters is None:
+        return refused
+    takes = [task for task in tasks if task.id not in refused and task.id not in waiting]
+    return refused | _without_code(takes, command, (parameters or {}).get("changes") or {})
+
+
+def _without_code(tasks: Sequence[Task], command: str, changes: Mapping[str, Any]) -> dict[int, str]:
+    if command not in (TaskCommand.RETRY, TaskCommand.INCEXEC) or NEW_CODE in changes:
+        return {}
+    gone = sandboxes.gone(task.id for task in tasks)
+    return {task_id: f"task {task_id} cannot run again: {no}" for task_id, no in gone.items()}
+
+
+def _check_code(task: Task, changes: Mapping[str, Any]) -> None:
+    """Raise CommandRefusedError unless its jobs can get their code; a new sandbox is noted."""
+    stored = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first()
+    if no := sandboxes.refusal_again(task.id, task.user, stored or {}, changes):
+        raise CommandRefusedError(f"task {task.id} cannot run again: {no}")
+
+
+def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    refused: dict[int, str] = {}
+    for task in tasks:
+        if says := accepting.refusal(standing_of(task, waiting.get(task.id, ())), command):
+            refused[task.id] = says
+    takes = [task for task in tasks if task.id not in refused]
+    if command == TaskCommand.RETRY:
+        refused |= nothing_new.left_of([task for task in takes if task.id not in waiting])
+    giving = [task.id for task in takes if gives_attempts(task, command, waiting.get(task.id, ()))]
+    if giving:
+        used_up = attempts.used_up_in(giving)
+        refused |= {task_id: attempts.none_used_up(task_id) for task_id in giving if task_id not in used_up}
+    return refused
+
+
+def _queue(
+    tasks: Sequence[Task],
+    command: str,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
+    rows = Command.objects.bulk_create(
+        Command(task=task, name=command, owner=by, comment=reason, parameters=parameters) for task in tasks
+    )
+    details = {**(parameters or {}), **(act or {})} or None
+    audit.record_many(by, command, "task", [task.id for task in tasks], reason=reason, details=details)
+    kick("commando")
+    return rows
+
+
+def gives_attempts(task: Task, command: str, waiting: Sequence[str] = ()) -> bool:
+    """Whether the command does nothing but give files more attempts, after those that wait."""
+    return command == TaskCommand.INCREASE_ATTEMPTS or (
+        command == TaskCommand.RETRY and standing_of(task, waiting).foreseen in MORE_ATTEMPTS_IN
+    )
+
+
+def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None:
+    """Raise CommandRefusedError unless the task accepts the command once it has obeyed those that wait."""
+    if refused := accepting.refusal(standing_of(task, waiting), command):
+        raise CommandRefusedError(refused)
+
+
+def command_of_ours(
+    task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None
+) -> bool:
+    """A watch dog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
+    try:
+        give_command(task_id, command, by=by, reason=reason, parameters=parameters)
+    except CommandRefusedError:
+        return False
+    return True
