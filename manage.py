@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-WITHOUT_DATABASE = {"help", "version", "pilot", "bench", "collectstatic", "makemessages", "compilemessages"}
+WITHOUT_DATABASE = {"help", "version", "pilot", "bench", "map", "collectstatic", "makemessages", "compilemessages"}
 ONLY_HELP = {"-h", "--help", "--version"}
 LIGHT = {"pilot"}
 """Commands that use neither the database nor the agents: they start in half the time without these."""

@@ -1,0 +1,27 @@
+"""The map of the code: its lists are what the generator makes, and its hand-written part names what exists."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tasks_app.labs.mapping import reading, written
+
+TEXT = (reading.ROOT / written.MAP).read_text()
+BY_PEOPLE = TEXT.partition(written.MARK)[0]
+NAMED = sorted(set(re.findall(r"`([\w/]+\.py)` `([\w.]+)`", BY_PEOPLE)))
+
+
+def test_the_lists_are_those_of_the_code() -> None:
+    assert written.renewed() == TEXT, "run `manage.py map`"
+
+
+def test_the_part_by_hand_answers_enough_questions() -> None:
+    rows = [line for line in BY_PEOPLE.splitlines() if re.search(r"^\| .* \| `[\w/]+\.py` `", line)]
+    assert len(rows) >= 40
+
+
+@pytest.mark.parametrize(("path", "name"), NAMED, ids=map(" ".join, NAMED))
+def test_what_the_part_by_hand_names_exists(path: str, name: str) -> None:
+    assert name in reading.defined(path)
