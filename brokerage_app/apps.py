@@ -14,13 +14,12 @@ class BrokerageConfig(AppConfig):
             return
         from brokerage_app.grid.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
+        from jedisite.agents import registry
         from jedisite.identity import tokens
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
         from brokerage_app.grid import queue_status
-        from brokerage_app.verdicts import verdict_agent
 
         tokens.check_sites_by(queue_status.no_queue)
-        verdict_agent.register()
-        queue_status.register()
+        registry.collect("brokerage_app.agents")

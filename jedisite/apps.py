@@ -18,8 +18,8 @@ class JedisiteConfig(AppConfig):
 
         if settings.JEDI_LIGHT:
             return
-        from jedisite.agents import housekeeping, passes
-        from jedisite.database import database_limits, wildcards  # noqa: F401 - the lookups register themselves
+        from jedisite.agents import passes, registry
+        from jedisite.database import database_limits, partitions, wildcards  # noqa: F401 - the lookups register themselves
         from jedisite.processes import children, deploy_checks  # noqa: F401 - the checks register themselves
 
         command = (sys.argv[1:2] or [""])[0]
@@ -28,5 +28,6 @@ class JedisiteConfig(AppConfig):
             # The workers of a cluster that is killed would wait for work for ever.
             children.forks_die_with_parent()
 
-        housekeeping.register()
+        registry.collect("jedisite.agents.housekeeping")
+        partitions.MONTHLY.append(partitions.Monthly("agent_passes", keep_months=3))
         post_migrate.connect(passes.synchronise_after_migrate, sender=self)

@@ -16,14 +16,16 @@ class TasksConfig(AppConfig):
         from django.db.models.signals import post_delete
 
         from brokerage_app.grid import configuring, queue_deleting
+        from jedisite.agents import registry
         from jedisite.management.command_line import SET
-        from tasks_app.agents import register
         from tasks_app.configured import timeouts
+        from tasks_app.models import partitioned
         from tasks_app.submission import known_names, user_secrets
         from tasks_app.usage import site_use
 
         checks.register(timeouts.check_limits, SET)
-        register()
+        registry.collect("tasks_app.agents")
+        partitioned.register()
         queue_deleting.register(site_use.held)
         configuring.check_labels_by(lambda: known_names.Tables().labels)
         post_delete.connect(user_secrets.forget, sender=settings.AUTH_USER_MODEL)

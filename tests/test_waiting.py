@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from brokerage_app.grid import configuring, queue_status, share_values
 from brokerage_app.models import GdpConfig, GlobalShare, Queue, ReplicaLookup
-from jedisite.agents import agent_orders, passes
+from jedisite.agents import agent_orders, passes, registry
 from jedisite.database import partitions
 from jedisite.database.sql import hot_cursor
 from jedisite.identity import callers, device_logins, throttle, tokens
@@ -149,7 +149,7 @@ def a_pass_ends(made: SimpleNamespace) -> Held:
     passes.synchronise_after_migrate()
     fence = passes._take_lease("feeder", True)
     assert fence is not None
-    return Held(("agents", "name", "feeder"), lambda: passes._release("feeder", fence, 1.0, passes.Pass(1), ""))
+    return Held(("agents", "name", "feeder"), lambda: passes._release("feeder", fence, 1.0, registry.Pass(1), ""))
 
 
 @at("jedisite/agents/agent_orders.py:set_period")

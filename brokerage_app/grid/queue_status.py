@@ -16,13 +16,12 @@ from django.db import connection, transaction
 
 from brokerage_app.models import Queue, QueueStatusLog
 from jedisite import audit
-from jedisite.agents import passes
-from jedisite.agents.passes import Pass
 from jedisite.vocabulary.words import on_one_line, rather
 
 LONGEST_REASON = 500
 LONGEST_TIME = timedelta(days=366)
-AGENT = "queue_status"
+ENDED_BY = "queue_status"
+"""The agent that ends what was set for a time."""
 LIMIT = 500
 
 
@@ -38,18 +37,6 @@ def no_queue(name: str) -> str:
     """The sentence on a name that no queue has; "" for one that a queue has."""
     names = list(Queue.objects.values_list("name", flat=True))
     return "" if name in names else rather(f"There is no queue {name[:60]!r}", name, names, most=12)
-
-
-def register() -> None:
-    passes.register(AGENT, run, period_s=10, title="Ends the status of a queue when its time is over")
-
-
-def run(limit: int = LIMIT) -> Pass:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    ended = end_due(now, limit)
-    return Pass(len(ended), f"{', '.join(ended[:5])}: the status ended" if ended else "", len(ended) == limit)
 
 
 @contextmanager
@@ -129,7 +116,7 @@ def end_due(now: datetime, limit: int = LIMIT) -> list[str]:
     still = QueueStatusLog.objects.filter(queue__in=names, ended_at=None, until__lte=now).order_by("queue")
     names = list(still.values_list("queue", flat=True))
     if names:
-        with said(by=AGENT, at=now), connection.cursor() as cursor:
+        with said(by=ENDED_BY, at=now), connection.cursor() as cursor:
             cursor.execute(END, {"names": names, "now": now})
             for row in still:  # those that went back to the same status: the trigger has seen no change
                 _moved(row.queue, row.new, row.after)

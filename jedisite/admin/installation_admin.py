@@ -14,7 +14,7 @@ from django_q import models as q2
 from jedisite.admin.base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, caller_behind
 from jedisite.admin.list_filters import exact, months
 from jedisite.agents.agent_orders import LONGEST_PERIOD_S, SHORTEST_PERIOD_S
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from jedisite.identity.callers import Right
 from jedisite.models import Agent, AgentPass, AuditEntry, Trouble
 

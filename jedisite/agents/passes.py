@@ -13,55 +13,22 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from django.db import connection, transaction
 
 from jedisite.agents import turns
+from jedisite.agents.registry import REGISTRY, Pass, UnknownAgentError
 from jedisite.agents.turns import PULSE
 
 log = structlog.get_logger(__name__)
 
-LEASE_S = 60.0
-"""Seconds after which a pass that has given no sign of life counts as dead; long passes renew their lease."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What one pass did: how many things it moved, a note for people, and whether more waits already."""
-
-    items: int = 0
-    note: str = ""
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSpec:
-    name: str
-    run: Callable[[], Pass]
-    period_s: float
-    title: str
-    lease_s: float = LEASE_S
-
-
-class UnknownAgentError(LookupError):
-    """No agent of this name is registered."""
-
-
 HOST = socket.gethostname()[:40]
-REGISTRY: dict[str, AgentSpec] = {}
 QUEUED_FOR_S = 30
 """A pass that django-q2 has not started after this time is handed out again."""
 MAX_BACK_OFF_S = 60
-
-
-def register(name: str, run: Callable[[], Pass], *, period_s: float, title: str, lease_s: float = LEASE_S) -> None:
-    """Add an agent to the registry. Called from the `ready()` of an app."""
-    REGISTRY[name] = AgentSpec(name, run, period_s, title, lease_s)
 
 
 def owner() -> str:

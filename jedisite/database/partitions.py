@@ -7,10 +7,10 @@ from datetime import date
 
 from django.db import connection, transaction
 
-TASK_RANGE = 1_000_000
-"""Task ids that share one partition."""
+RANGE = 1_000_000
+"""Numbers that share one partition."""
 MONTHS_AHEAD = 2
-OF_TASKS = "WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)"
+OF_NUMBERS = "WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)"
 """Room in each page for a new version of every one of its rows, since the job generator changes whole pages at once: with
 less room, rows move to other pages and all indexes are written again, five times slower."""
 
@@ -23,8 +23,17 @@ class Monthly:
     keep_months: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A table partitioned by ranges of a number that `sequence` gives out."""
+
+    table: str
+    sequence: str
+
+
 MONTHLY: list[Monthly] = []
-BY_TASK: list[str] = []
+NUMBERED: list[Numbered] = []
+"""Each app adds its tables at start-up."""
 
 
 def month_start(day: date, months: int = 0) -> date:
@@ -59,11 +68,18 @@ def months_of(table: str) -> list[date]:
     return sorted(date(int(s[:4]), int(s[4:]), 1) for s in suffixes if s.isdigit() and len(s) == 6)
 
 
-def ensure_task_ranges(table: str, highest_task_id: int) -> list[str]:
-    """Make the partition that holds `highest_task_id` and the next one. Returns the names of new partitions."""
-    numbers = (highest_task_id // TASK_RANGE, highest_task_id // TASK_RANGE + 1)
-    wanted = [(f"{table}_p{number}", str(number * TASK_RANGE), str((number + 1) * TASK_RANGE)) for number in numbers]
-    return [name for name, low, high in wanted if _make(table, name, low, high, OF_TASKS)]
+def ensure_numbers(table: str, highest: int) -> list[str]:
+    """Make the partition that holds the number `highest` and the next one. Returns the names of new partitions."""
+    parts = (highest // RANGE, highest // RANGE + 1)
+    wanted = [(f"{table}_p{part}", str(part * RANGE), str((part + 1) * RANGE)) for part in parts]
+    return [name for name, low, high in wanted if _make(table, name, low, high, OF_NUMBERS)]
+
+
+def highest_of(sequence: str) -> int:
+    """The number that a sequence gave out last. Its name is ours, never a user's."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT last_value FROM {sequence}")  # noqa: S608
+        return int(cursor.fetchone()[0])
 
 
 @transaction.atomic

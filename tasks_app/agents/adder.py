@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents.passes import Pass, renew_lease
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
 from tasks_app.ddm import small_files
 from tasks_app.outcomes import last_words
 from tasks_app.outcomes.outcomes import book_reports, forget_troubles
@@ -14,6 +15,7 @@ BATCH = 1000
 BATCHES = 20
 
 
+@agent("adder", every="1s", title="Records the results of jobs on files and datasets")
 def run(now: datetime | None = None) -> Pass:
     """Book reports in batches, one transaction each. `now` is the time by which retry rules expire."""
     forget_troubles()

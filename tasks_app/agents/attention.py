@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
@@ -66,10 +66,12 @@ SLOW: Final[dict[str, Rule]] = {
 """By the kind of what they find."""
 
 
+@agent("attention", every="30s", title="Finds problems of sites and services that need attention")
 def run(now: datetime | None = None) -> Pass:
     return _pass(QUICK, now)
 
 
+@agent("attention_tasks", every="5m", title="Finds stalled tasks, starved shares and bad worker nodes")
 def run_slow(now: datetime | None = None) -> Pass:
     """The slower rules; and items that have been gone for long are deleted, which is what the pass counts."""
     moment = the_time(now)

@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.grid.configured import configuration
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
@@ -46,6 +47,7 @@ ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
 }
 
 
+@agent("commando", every="3s", title="Carries out users' commands on tasks")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Obey waiting commands, give stuck tasks theirs again, then complete those whose last job has ended."""
     now = now or timezone.now()

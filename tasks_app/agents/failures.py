@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.failures.booking import book_ends
 
 LIMIT = 5000
 
 
+@agent("failures", every="5s", title="Counts ended jobs and groups failures by error")
 def run(limit: int = LIMIT) -> Pass:
     booked = book_ends(limit)
     return Pass(booked, more=booked == limit)

@@ -11,7 +11,8 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, kick, owner
+from jedisite.agents.passes import kick, owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.agents import periodic
 from tasks_app.configured import timeouts
@@ -61,6 +62,7 @@ _HAS_WORK = f"""
 """  # noqa: S608 - constants of ours
 
 
+@agent("feeder", every="5s", title="Finds the files of input datasets")
 def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION) -> Pass:
     """Feed newly defined tasks, then look at datasets that grow. A turn stores about `portion` rows of a task at most."""
     now = now or timezone.now()

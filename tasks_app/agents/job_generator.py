@@ -13,7 +13,8 @@ from brokerage_app.verdicts import records
 from brokerage_app.vocabulary.stored import as_json
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite import refusals
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.counts import statistics
@@ -49,6 +50,7 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 """
 
 
+@agent("job_generator", every="2s", title="Splits input into jobs and assigns them to sites")
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first."""
     throttle = look(timezone.now(), HAS_WORK)

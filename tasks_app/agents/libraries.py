@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.outcomes.libraries import ended_libraries, settle
 
@@ -14,6 +14,7 @@ ME = "libraries"
 LIMIT = 50
 
 
+@agent("libraries", every="10s", title="Starts or ends jobs when the build they need has ended")
 def run(limit: int = LIMIT) -> Pass:
     """See to the libraries whose build has ended since the last pass."""
     found = ended_libraries(limit)

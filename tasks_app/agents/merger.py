@@ -12,7 +12,7 @@ from django.utils import timezone
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.counts import statistics
 from tasks_app.generation.mergejobs import Made, load_heaps, make_merge_jobs
@@ -30,6 +30,7 @@ TASKS = 50
 WAITS = "its outputs wait to be merged"
 
 
+@agent("merger", every="3s", title="Creates jobs that merge the outputs of other jobs")
 def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     """One pass over tasks with files to be merged: those where a merge job can be full, or nothing more comes at a site.
 

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, renew_lease
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.messaging.inbox import process_next
 from tasks_app.models import InMessage
@@ -14,6 +15,7 @@ from tasks_app.models import InMessage
 LIMIT = 200
 
 
+@agent("message_processor", every="5s", title="Processes messages from other systems")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Process what has come and is due. Two may run at once: a message that one holds is skipped by the other."""
     now = now or timezone.now()

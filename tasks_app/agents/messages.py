@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.lifecycle.bus import BusError, Message, message_bus
 from tasks_app.models import OutMessage
@@ -25,6 +25,7 @@ LOCK_ID = 7_316_001
 """Number of the advisory lock of whoever gives places."""
 
 
+@agent("messages", every="2s", title="Publishes changes of state")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Place and publish what is new. A bus that refuses gets the same messages again at the next pass."""
     placed = _place(limit)

@@ -9,7 +9,8 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, renew_lease
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
 from tasks_app.messaging.mail import NoMailError, address_for, compose
@@ -23,6 +24,7 @@ LEASE = timedelta(minutes=5)
 FIRST_WAIT = timedelta(minutes=1)
 
 
+@agent("notification", every="10s", title="Mails owners when their tasks end or stop")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Send what is due. At least once: a repetition has the same Message-ID."""
     now = now or timezone.now()

@@ -14,7 +14,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, kick, owner
+from jedisite.agents.passes import kick, owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.ddm.base import FileInfo
 from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TaskStatus
@@ -38,6 +39,7 @@ ENDING = TASK_FINAL | {
 """A schedule is over as soon as its task is in one of these states."""
 
 
+@agent("periodic", every="10s", title="Creates input for tasks that run on a schedule")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Make what is due. Tasks that are paused, pending or throttled are left out until they go on."""
     now = now or timezone.now()

@@ -10,7 +10,8 @@ from django.db import connection, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import error_summary, final_verdict
 from tasks_app.domain.states import DatasetStatus, TaskStatus
@@ -51,6 +52,7 @@ AND NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid 
 _NOT_SCOUTING = f"NOT {scouting.SHARE_IS_OUT} AND NOT (t.status = 'throttled' AND t.oldstatus = 'scouting')"
 
 
+@agent("post_processor", every="3s", title="Gives tasks without work left their final status")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     now = now or timezone.now()

@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.domain.states import TaskStatus
@@ -40,6 +41,7 @@ ME = "refiner"
 LIMIT = 50
 
 
+@agent("refiner", every="5s", title="Turns submitted parameters into tasks with datasets")
 def run(limit: int = LIMIT) -> Pass:
     statuses = [TaskStatus.REGISTERED, TaskStatus.STAGED, TaskStatus.REREFINE]
     claimed = claims.claim_tasks(owner(), statuses, limit, agent=ME)

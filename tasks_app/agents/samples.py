@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.counts import sampling, statistics
 
 COUNTS_AGE_S = 30.0
 
 
+@agent("samples", every="30s", title="Records the state of the grid every five minutes")
 def run(now: datetime | None = None) -> Pass:
     """One pass, of one statement. Between two samples it does nothing."""
     statistics.refresh(COUNTS_AGE_S)

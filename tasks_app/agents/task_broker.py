@@ -17,7 +17,8 @@ from brokerage_app.grid import configured
 from brokerage_app.grid.configured import configuration
 from brokerage_app.verdicts import records
 from brokerage_app.vocabulary.snapshot import Grid
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.counts.statistics import current_grid
@@ -36,6 +37,7 @@ Draw = Callable[[], float]
 """A number from 0 up to 1, by chance."""
 
 
+@agent("task_broker", every="5s", title="Chooses the nucleus that gathers a task's outputs")
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
     claimed = claims.claim_tasks(

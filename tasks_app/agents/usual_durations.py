@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import TASK_FINAL
@@ -40,6 +40,7 @@ ON CONFLICT (task_type, label, processing_type, status) DO UPDATE
 """
 
 
+@agent("usual_durations", every="1h", title="Measures how long tasks usually stay in each state")
 @transaction.atomic
 def run(now: datetime | None = None) -> Pass:
     """One pass: replaces the whole small table by what the last 30 days say."""

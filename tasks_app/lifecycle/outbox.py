@@ -10,7 +10,7 @@ from datetime import datetime
 
 import psycopg
 
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from jedisite.database.sql import numbers
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.models import Notification, OutMessage, Task

@@ -15,7 +15,7 @@ from brokerage_app.grid.queue_deleting import Held
 from brokerage_app.grid.samples import INTERVAL, ORIGIN
 from brokerage_app.models import Queue
 from brokerage_app.vocabulary.needs import names
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from tasks_app.counts.statistics import COUNTED, JOB_COUNTS
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, JobStatus
 from tasks_app.domain.units import TELLS_EFFICIENCY

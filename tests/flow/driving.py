@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 
 from brokerage_app.models import Queue
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass
 from tasks_app.agents import (
     adder,
     commando,

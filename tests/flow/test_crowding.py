@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, HarvesterSlots, Queue, WorkQueue
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import rebrokerage, user_priorities
 from tasks_app.models import Job, JobStatusLog, Task

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, Queue
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, queue_filler
 from tasks_app.models import EmptyQueue, Job, Preassignment, Task, TaskStatusLog

@@ -23,7 +23,7 @@ from brokerage_app.models import (
     Site,
     StorageEndpoint,
 )
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
     auto_pause,

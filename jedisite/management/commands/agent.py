@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from jedisite.agents import passes
+from jedisite.agents import passes, registry
 from jedisite.management.command_line import Suggesting
 from jedisite.models import Agent, AgentPass
 from jedisite.vocabulary.words import plural
@@ -28,7 +28,7 @@ class Command(Suggesting):
             raise CommandError("say --once: agents run for ever only under qcluster and ticker")
         try:
             items = passes.run_agent(options["name"], even_if_paused=True)
-        except passes.UnknownAgentError as exc:
+        except registry.UnknownAgentError as exc:
             raise CommandError(str(exc)) from exc
         if items is None:
             raise CommandError(

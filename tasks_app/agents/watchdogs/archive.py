@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import connection, transaction
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.models import Job
 
 LIMIT = 5000
 _COLUMNS = ", ".join(field.column for field in Job._meta.concrete_fields if field.column)
 
 
+@agent("archive", every="5m", title="Moves old jobs to the archive")
 @transaction.atomic
 def run(limit: int = LIMIT) -> Pass:
     """Move jobs that ended long ago, of tasks that have ended too, or that run on a schedule and may never end."""

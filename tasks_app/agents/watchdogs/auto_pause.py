@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from django.db import connection
 
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
 from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
@@ -59,6 +59,7 @@ def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
     )
 
 
+@agent("auto_pause", every="5m", title="Pauses tasks with too many failed jobs")
 def run(limit: int = LIMIT) -> Pass:
     """Give the command to pause to tasks that fail too much, and to their siblings."""
     kinds = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", "gshare", "vo").distinct()

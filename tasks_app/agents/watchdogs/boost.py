@@ -8,7 +8,8 @@ from functools import partial
 from django.db import connection, transaction
 
 from brokerage_app.grid import installed_policy
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.domain.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
@@ -41,6 +42,7 @@ SELECT f.files, f.done, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::n
 """  # noqa: S608 - constants
 
 
+@agent("boost", every="60s", title="Raises the priority of nearly complete tasks")
 def run(limit: int = LIMIT) -> Pass:
     """Hurry running tasks that are nearly complete, and their queued jobs. Each task once."""
     given = BoostLimits(site_limits.number("BOOST_DONE_PERCENT") or 0, int(site_limits.number("BOOST_JOBS_BELOW") or 0))

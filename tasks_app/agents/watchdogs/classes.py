@@ -21,7 +21,7 @@ from brokerage_app.models import Queue
 from brokerage_app.policy import classes
 from brokerage_app.policy.classes import SiteClass, SiteWaits, TaskClass, TaskClassLimits, Waits
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.ddm.local_storage import catalogue
@@ -44,6 +44,7 @@ LOGS: Final = timedelta(days=30)
 """A job that started within classes.HISTORY was queued not longer than this before."""
 
 
+@agent("classes", every=PERIOD, title="Classifies analysis queues by waits and tasks by users")
 def run() -> Pass:
     """Classify queues, users and tasks anew, and hurry tasks that are nearly done."""
     now = timezone.now()

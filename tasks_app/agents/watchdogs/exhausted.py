@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from jedisite.agents import troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.states import TaskCommand, TaskStatus
@@ -22,6 +22,7 @@ ME = "exhausted"
 LIMIT = 100
 
 
+@agent("exhausted", every="5m", title="Finishes exhausted tasks that nobody has acted on")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Give the command to finish to tasks that have been exhausted for too long."""
     now, longest = the_time(now), timeouts.limit("task.exhausted")

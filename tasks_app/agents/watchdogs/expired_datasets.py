@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
 from tasks_app.domain.states import TASK_FINAL
@@ -17,6 +17,7 @@ from tasks_app.models import CatalogueDataset, Dataset
 LIMIT = 20
 
 
+@agent("expired_datasets", every="10m", title="Deletes outputs whose lifetime is over")
 @transaction.atomic
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete closed datasets whose time is over, but for those that a task still reads. What users registered stays."""

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
 
 KEEP_FAILURES = timedelta(days=30)
 KEEP_COUNTS = timedelta(days=15)
 
 
+@agent("old_failures", every="1h", title="Deletes old failures and error counts")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 
 KEEP = timedelta(days=30)
 KEEP_MAILS = timedelta(days=90)
@@ -18,6 +18,7 @@ _IN = "processed < %s"
 _MAILS = "(sent IS NOT NULL OR not_sent <> '') AND created < %s"
 
 
+@agent("old_messages", every="1h", title="Deletes old messages and mails")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.configured import timeouts
 from tasks_app.counts import sampling
@@ -12,6 +12,7 @@ from tasks_app.counts import sampling
 LIMIT = 100_000
 
 
+@agent("old_samples", every="1h", title="Deletes old samples")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     moment = the_time(now)
     before, pairs = moment - timeouts.limit("sample.all"), moment - timeouts.limit("sample.pair")

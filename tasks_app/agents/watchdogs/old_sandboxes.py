@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.submission import sandboxes
 
 LIMIT = 1000
 
 
+@agent("old_sandboxes", every="1h", title="Deletes unused sandboxes")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now = now or timezone.now()
     found = sandboxes.unused(now - timedelta(days=settings.JEDI_SANDBOX_DAYS), limit)

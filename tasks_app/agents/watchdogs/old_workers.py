@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
 
 KEEP_WORKERS = timedelta(days=90)
 KEEP_WORDS = timedelta(days=7)
 
 
+@agent("old_workers", every="1h", title="Deletes old workers and their messages")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()

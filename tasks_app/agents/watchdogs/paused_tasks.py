@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.killcodes import Kill, KilledJob
@@ -21,6 +21,7 @@ _PAUSED = """EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaski
 _BEFORE_ACTIVATION = ["assigned", "defined", "pending", "waiting"]
 
 
+@agent("paused_tasks", every="60s", title="Holds back or ends waiting jobs of paused tasks")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Hold back activated jobs of tasks that have been paused for a while, and end those that are not activated yet."""
     before = the_time(now) - timeouts.limit("task.paused_jobs")

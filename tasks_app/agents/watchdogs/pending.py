@@ -12,7 +12,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import sql_time, the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
@@ -27,6 +28,7 @@ _PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.pa
                              AND p.status NOT IN ({_ENDS}))"""  # noqa: S608 - constants
 
 
+@agent("pending", every="5s", title="Retries pending tasks when their wait is over")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks whose wait is over, and over those that are stuck for too long."""
     now, changed = the_time(now), site_waits.last_change().first()

@@ -29,7 +29,8 @@ from brokerage_app.policy.filling import (
 )
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import ONLINE, Grid, SiteView
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, numbers, the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeouts
@@ -90,6 +91,7 @@ class Candidate:
         return generic.refusal(self.needs, grid, site) is None
 
 
+@agent("queue_filler", every="10m", title="Assigns waiting tasks to queues with few jobs")
 def run(now: datetime | None = None) -> Pass:
     """Free the tasks of queues that are busy again, then send tasks to those that are empty."""
     now = the_time(now)

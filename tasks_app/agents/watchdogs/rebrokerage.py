@@ -19,7 +19,8 @@ from django.db.models.functions import Now
 from brokerage_app.grid.configured import configuration
 from brokerage_app.models import HarvesterSlots, WorkQueue
 from brokerage_app.policy.configuration import Configuration
-from jedisite.agents.passes import Pass, renew_lease
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, texts
 from jedisite.database.sql import numbers as as_array
 from jedisite.vocabulary.words import plural
@@ -56,6 +57,7 @@ SELECT j.pandaid, j.jeditaskid, j.jobstatus, coalesce(j.prodsourcelabel, ''), co
 """
 
 
+@agent("rebrokerage", every="10m", title="Takes jobs back from overloaded queues")
 def run(limit: int = LIMIT) -> Pass:
     """Look at all queues, and close up to `limit` jobs in excess."""
     config = configuration()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup
-from jedisite.agents.passes import Pass, renew_lease
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.inputs import locality
@@ -14,6 +15,7 @@ LIMIT = 500
 AT_ONCE = 50
 
 
+@agent("replicas", every="5m", title="Refreshes where replicas of task inputs are")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over inputs that were asked for an hour ago or never; answers that nobody needs any more are deleted."""
     now = the_time(now)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import sql_time, the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
@@ -18,6 +19,7 @@ ME = "restart_contents"
 LIMIT = 100
 
 
+@agent("restart_contents", every="5m", title="Resumes reading of inputs that were left waiting")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks that make jobs while an input of theirs has not been fed for long."""
     before = sql_time(the_time(now) - timeouts.limit("dataset.forgotten"))

@@ -8,7 +8,8 @@ from functools import partial
 from django.db import connection
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from tasks_app.domain.states import TaskStatus
 from tasks_app.lifecycle import claims
 from tasks_app.scouts.rules import scouts
@@ -18,6 +19,7 @@ ME = "second_look"
 LIMIT = 100
 
 
+@agent("second_look", every="30s", title="Measures tasks again as more of their jobs finish")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Ask for a new measurement where enough jobs have finished, and measure what was asked for."""
     now = now or timezone.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.counts import statistics
@@ -12,6 +12,7 @@ from tasks_app.counts import statistics
 COUNTS_AGE_S = 30.0
 
 
+@agent("site_statistics", every="60s", title="Counts the activity of each queue for the brokers")
 def run(now: datetime | None = None) -> Pass:
     """One pass: a few statements over open jobs and the last hours of the log, whatever the number of queues."""
     statistics.refresh(COUNTS_AGE_S)

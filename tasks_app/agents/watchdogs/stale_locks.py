@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from jedisite.agents.passes import Pass, is_dead, kick
+from jedisite.agents.passes import is_dead, kick
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.configured import timeouts
 
 
+@agent("stale_locks", every="5s", title="Frees tasks claimed by a process that is gone")
 def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
     """Free claims that are too old, wherever their holder is, and those of processes of this host that are gone."""
     before = the_time(now) - (timeouts.limit("lock.task") if lease is None else lease)

@@ -16,7 +16,8 @@ from brokerage_app.models import StorageEndpoint
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite import refusals
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, numbers, the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeouts
@@ -63,6 +64,7 @@ def says() -> str:
     return refusals.get(refusal_codes.TASK_WITHHELD).title + ": "
 
 
+@agent("task_withholder", every=timeouts.limit("task.withheld"), title="Holds tasks whose input is only at busy sites")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Hold the tasks that need it, those that read most first, and let go of those that do not any more."""
     now, config = the_time(now), configuration()

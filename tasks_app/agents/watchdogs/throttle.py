@@ -11,7 +11,8 @@ from functools import partial
 
 from django.db import connection
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import sql_time, the_time
 from tasks_app.domain.states import JOB_OPEN, TaskStatus
 from tasks_app.domain.throttling import ATTEMPTS_A_STEP, release_throttled, throttle_by_attempts
@@ -35,6 +36,7 @@ _UNUSED = """coalesce((SELECT sum(d.nfilestobeused - d.nfilesused) FROM jedi_dat
       AND d.status NOT IN ('removed', 'failed', 'broken')), 0)"""
 
 
+@agent("throttle", every="60s", title="Throttles tasks whose files need many attempts")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle what needs it, then let go whose time is over."""
     now = the_time(now)

@@ -17,7 +17,8 @@ from functools import partial
 from django.db import connection, transaction
 from django.db.models import Q
 
-from jedisite.agents.passes import Pass, owner
+from jedisite.agents.passes import owner
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.configured import site_limits, timeouts
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
@@ -49,6 +50,11 @@ class Crowd:
     volumes: Mapping[Kind, Mapping[str, float]]
 
 
+@agent(
+    "user_caps",
+    every=timeouts.limit("task.crowding"),
+    title="Keeps users and groups below their limits on jobs and data",
+)
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle the tasks of whoever is over a limit, release the others', hold queued jobs back and let them go."""
     now = the_time(now)

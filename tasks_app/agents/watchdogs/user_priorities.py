@@ -11,10 +11,11 @@ from typing import Final
 
 from django.db import transaction
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, texts, the_time
 from jedisite.database.sql import numbers as as_array
 from jedisite.vocabulary.words import plural
+from tasks_app.configured import timeouts
 from tasks_app.domain.priorities import Raise, SiteUsage, massage
 from tasks_app.domain.users_work import users_jobs
 from tasks_app.upkeep.expiring import MERGE
@@ -47,6 +48,9 @@ UPDATE jobs j SET currentpriority = j.currentpriority + best.higher, modificatio
 """
 
 
+@agent(
+    "user_priorities", every=timeouts.limit("task.crowding"), title="Raises job priorities of users below their part"
+)
 def run(now: datetime | None = None) -> Pass:
     """Compare all users once, and raise the jobs of those who lack."""
     now = the_time(now)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.agents.libraries import settle_all
 from tasks_app.configured import timeouts
@@ -19,6 +19,7 @@ ME = "waiting_for_lib"
 LIMIT = 50
 
 
+@agent("waiting_for_lib", every="5m", title="Catches jobs still waiting for a build that has ended")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     found = forgotten_libraries((now or timezone.now()) - timeouts.limit("job.waiting_for_lib"), limit)
     moved = settle_all(found, by=ME)

@@ -22,7 +22,7 @@ from brokerage_app.vocabulary.codes import THROTTLED_QUEUED
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.stored import as_json
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from jedisite.database.sql import copy_lines, copy_text, hot_cursor
 from jedisite.models import AuditEntry
 from tasks_app.labs.synthetic.made_up_plan import ACTIVITIES, USERS

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.agents import agent_orders
 from jedisite.agents.agent_state import AgentRow, judge, rows
-from jedisite.agents.passes import REGISTRY
+from jedisite.agents.registry import REGISTRY
 from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.models import Agent, AgentPass, AuditEntry
 from jedisite.web.reasons import ReasonFormField

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 
-from brokerage_app.grid import queue_status
+from brokerage_app.agents.queue_status import run
 from brokerage_app.grid.cric import describe
 from brokerage_app.grid.grid_storing import store
 from brokerage_app.grid.queue_status import QueueStatusError, end_due, set_status
@@ -83,7 +83,7 @@ def test_a_status_for_a_time_is_followed_by_the_lasting_one_below_it() -> None:
         ("offline", "online", "queue_status"),
     ]
     assert history("C")[-1] == ("brokeroff", "brokeroff", "bob")
-    passed = queue_status.run()
+    passed = run()
     assert (passed.items, status("B"), status("C")) == (1, "offline", "online")
     times = list(QueueStatusLog.objects.filter(queue="A").order_by("id").values_list("at", "ended_at"))
     assert [end for _, end in times[:-1]] == [at for at, _ in times[1:]] and times[-1][1] is None

@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
-from jedisite.agents import agent_state, passes
-from jedisite.agents.passes import Pass
+from jedisite.agents import agent_state, passes, registry
+from jedisite.agents.registry import Pass
 from jedisite.models import Agent, AgentPass
 from tests.flow.threads import together
 
@@ -26,7 +26,7 @@ NAME = "probe"
 def rows(transactional_db: None) -> Iterator[None]:
     passes._last_kick.clear()
     yield
-    passes.REGISTRY.pop(NAME, None)
+    registry.REGISTRY.pop(NAME, None)
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def make_agent() -> Callable[..., Agent]:
     """Register an agent and give it its row, the only one."""
 
     def make(run: Callable[[], Pass] = Pass, period_s: float = 10, lease_s: float = 60, **row: Any) -> Agent:
-        passes.register(NAME, run, period_s=period_s, title="Looks", lease_s=lease_s)
+        registry.REGISTRY.pop(NAME, None)
+        registry.agent(NAME, every=timedelta(seconds=period_s), title="Looks", lease_s=lease_s)(run)
         passes.synchronise_after_migrate()
         Agent.objects.exclude(name=NAME).update(paused=True)
         Agent.objects.filter(name=NAME).update(**row)
@@ -71,10 +72,10 @@ def seconds_to(column: str) -> float:
 
 def test_every_registered_agent_has_its_row_and_its_schedule() -> None:
     passes.synchronise_after_migrate()
-    assert set(Agent.objects.values_list("name", flat=True)) == set(passes.REGISTRY)
+    assert set(Agent.objects.values_list("name", flat=True)) == set(registry.REGISTRY)
     found = {s.name: s for s in Schedule.objects.all()}
-    assert set(found) == {f"agent {name}" for name in passes.REGISTRY}
-    for name in passes.REGISTRY:
+    assert set(found) == {f"agent {name}" for name in registry.REGISTRY}
+    for name in registry.REGISTRY:
         schedule = found[f"agent {name}"]
         assert (schedule.func, schedule.args) == ("jedisite.agents.passes.run_floor", f"'{name}'")
         assert (schedule.schedule_type, schedule.minutes, schedule.repeats) == (Schedule.MINUTES, 1, -1)
@@ -103,7 +104,7 @@ def test_tickers_at_once_take_each_due_agent_once(make_agent: Callable[..., Agen
     make_agent()
     Agent.objects.update(paused=False)
     taken = together(*([passes.take_due] * 4))
-    assert sorted(name for part in taken for name in part) == sorted(passes.REGISTRY)
+    assert sorted(name for part in taken for name in part) == sorted(registry.REGISTRY)
 
 
 def test_a_pass_that_nobody_starts_is_handed_out_again(make_agent: Callable[..., Agent]) -> None:
@@ -223,7 +224,7 @@ def test_an_error_is_recorded_and_the_agent_is_tried_later_and_later(make_agent:
     assert waits == [4, 8, 16, 32, 60, 60, 60]
     assert "RuntimeError: the catalogue is away" in agent().last_error
     assert AgentPass.objects.filter(error__contains="the catalogue is away").count() == 7
-    passes.REGISTRY[NAME] = passes.AgentSpec(NAME, Pass, 4, "Looks")
+    registry.REGISTRY[NAME] = registry.AgentSpec(NAME, Pass, 4, "Looks")
     passes.run_agent(NAME)
     assert (agent().errors_in_a_row, agent().last_error) == (0, "")
 
@@ -328,7 +329,7 @@ def test_the_row_says_what_the_last_pass_did(make_agent: Callable[..., Agent]) -
 
 
 def test_an_unknown_agent_is_named(make_agent: Callable[..., Agent]) -> None:
-    with pytest.raises(passes.UnknownAgentError, match="no agent is called nobody"):
+    with pytest.raises(registry.UnknownAgentError, match="no agent is called nobody"):
         passes.run_agent("nobody")
 
 
@@ -358,7 +359,7 @@ def test_a_pass_by_hand_names_who_runs_the_agent_now(make_agent: Callable[..., A
 
 def test_every_agent_can_be_run_by_hand_on_an_empty_installation() -> None:
     passes.synchronise_after_migrate()
-    for name in passes.REGISTRY:
+    for name in registry.REGISTRY:
         # That nothing runs is a sample, too.
         assert by_hand(name, "--once").startswith("1 item" if name == "samples" else "0 items"), name
-    assert all(name in by_hand() for name in passes.REGISTRY)
+    assert all(name in by_hand() for name in registry.REGISTRY)

@@ -127,13 +127,13 @@ def landed_in(task_id: int) -> str:
 
 
 def test_the_range_of_a_task_and_the_next_one_are_made_ahead(files):
-    low = 400 * partitions.TASK_RANGE
+    low = 400 * partitions.RANGE
     assert landed_in(low + 1) == f"{files}_default"
     File.objects.filter(task_id=low + 1).delete()
-    assert partitions.ensure_task_ranges(files, low + 5) == [f"{files}_p400", f"{files}_p401"]
-    assert partitions.ensure_task_ranges(files, low + partitions.TASK_RANGE - 1) == []
-    assert partitions.ensure_task_ranges(files, low + partitions.TASK_RANGE) == [f"{files}_p402"]
-    edges = (low - 1, low, low + partitions.TASK_RANGE - 1, low + partitions.TASK_RANGE)
+    assert partitions.ensure_numbers(files, low + 5) == [f"{files}_p400", f"{files}_p401"]
+    assert partitions.ensure_numbers(files, low + partitions.RANGE - 1) == []
+    assert partitions.ensure_numbers(files, low + partitions.RANGE) == [f"{files}_p402"]
+    edges = (low - 1, low, low + partitions.RANGE - 1, low + partitions.RANGE)
     assert [landed_in(task) for task in edges] == [
         f"{files}_default",
         f"{files}_p400",
@@ -143,7 +143,7 @@ def test_the_range_of_a_task_and_the_next_one_are_made_ahead(files):
 
 
 def test_a_new_range_leaves_room_in_its_pages_and_has_the_indexes_of_the_table(files):
-    partitions.ensure_task_ranges(files, 400 * partitions.TASK_RANGE)
+    partitions.ensure_numbers(files, 400 * partitions.RANGE)
     with connection.cursor() as cursor:
         cursor.execute("SELECT reloptions FROM pg_class WHERE relname = %s", [f"{files}_p400"])
         options = dict(option.split("=") for option in cursor.fetchone()[0])
@@ -162,8 +162,9 @@ def test_an_installation_has_the_partitions_of_today_from_the_start():
     for monthly in partitions.MONTHLY:
         assert f"{monthly.table}_{month}" in parts(monthly.table)
         assert f"{monthly.table}_default" in parts(monthly.table)
-    for table in partitions.BY_TASK:
-        assert f"{table}_p10" in parts(table) and f"{table}_default" in parts(table)
+    for numbered in partitions.NUMBERED:
+        found = parts(numbered.table)
+        assert f"{numbered.table}_p10" in found and f"{numbered.table}_default" in found
 
 
 def test_housekeeping_makes_what_is_missing_and_says_so():

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 
 from django.apps import AppConfig
+
+from jedisite.agents.registry import Pass
 
 PERIOD_S = 0.3
 LEASE_S = 2.0
@@ -23,16 +26,15 @@ class ProbeConfig(AppConfig):
     label = "probe"
 
     def ready(self) -> None:
-        from jedisite.agents import passes
+        from jedisite.agents import registry
 
-        passes.register("probe", run, period_s=PERIOD_S, title="Writes down its passes", lease_s=LEASE_S)
-        passes.register("turns", take_turns, period_s=PERIOD_S, title="Works on tasks that never end")
+        every = timedelta(seconds=PERIOD_S)
+        registry.agent("probe", every=every, title="Writes down its passes", lease_s=LEASE_S)(run)
+        registry.agent("turns", every=every, title="Works on tasks that never end")(take_turns)
 
 
-def run() -> object:
+def run() -> Pass:
     from django.db import connection
-
-    from jedisite.agents.passes import Pass
 
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO probe_passes (pid) VALUES (%s) RETURNING id", [os.getpid()])
@@ -42,8 +44,8 @@ def run() -> object:
     return Pass(1)
 
 
-def take_turns() -> object:
-    from jedisite.agents.passes import Pass, owner
+def take_turns() -> Pass:
+    from jedisite.agents.passes import owner
     from tasks_app.lifecycle import claims
 
     claimed = claims.claim_tasks(owner(), ["registered"], 10, agent="turns")
@@ -51,8 +53,6 @@ def take_turns() -> object:
 
 
 def _turn(task_id: int, fence: int) -> None:
-    from datetime import timedelta
-
     from tasks_app.lifecycle import claims
     from tasks_app.models import Task
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from brokerage_app.models import Sample, VerdictRecord, WorkQueue
 from brokerage_app.verdicts import records
 from brokerage_app.vocabulary.verdict import Skip, Verdict
-from jedisite.agents import passes
+from jedisite.agents import passes, registry
 from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
 from tasks_app.agents import commando, merger, messages, notification, post_processor
@@ -215,7 +215,7 @@ def test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed(
     stopped, at_work = make_task(status="ready"), make_task(status="ready")
     (first, second) = claims.claim_tasks(passes.owner(), ["ready"], 9)
     now = timezone.now()
-    assert timeouts.limit("lock.task") == timedelta(seconds=passes.LEASE_S)
+    assert timeouts.limit("lock.task") == timedelta(seconds=registry.LEASE_S)
     assert stale_locks.run(now=now + timedelta(seconds=58)).items == 0
     Task.objects.update(locked_time=now - timedelta(seconds=30))
     claims._renew([(stopped.id, first[1] - 1), second])
@@ -259,13 +259,13 @@ def test_a_pass_whose_lease_is_gone_neither_renews_nor_records(db: None) -> None
     token = passes._current.set(("feeder", old))
     passes.renew_lease()
     passes._current.reset(token)
-    passes._release("feeder", old, 1.0, passes.Pass(3), "late")
+    passes._release("feeder", old, 1.0, registry.Pass(3), "late")
     assert Agent.objects.values().get(pk="feeder") == before
     token = passes._current.set(("feeder", new))
     passes.renew_lease()
     passes._current.reset(token)
     assert Agent.objects.get(pk="feeder").lease_until > before["lease_until"]
-    passes._release("feeder", new, 1.0, passes.Pass(3), "")
+    passes._release("feeder", new, 1.0, registry.Pass(3), "")
     assert (Agent.objects.get(pk="feeder").lease_owner, Agent.objects.get(pk="feeder").passes) == (None, 1)
 
 
@@ -273,7 +273,7 @@ def test_a_ticker_passes_over_agents_that_another_takes(db: None) -> None:
     passes.synchronise_after_migrate()
     Agent.objects.update(due_at="2026-01-01T00:00Z", queued_at=None)
     taken = skips(("agents", "name", "feeder"), passes.take_due)
-    assert set(taken) == set(passes.REGISTRY) - {"feeder"}
+    assert set(taken) == set(registry.REGISTRY) - {"feeder"}
 
 
 def test_a_site_that_starts_passes_over_agents_that_another_process_has(db: None) -> None:

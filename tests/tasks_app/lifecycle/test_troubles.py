@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.agents import passes, troubles
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.models import Agent, Trouble
 from tasks_app.agents import adder, attention, failures, feeder, job_generator, post_processor, refiner

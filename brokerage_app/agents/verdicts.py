@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from brokerage_app.verdicts import records
-from jedisite.agents import passes
-from jedisite.agents.passes import Pass
+from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 
 LIMIT = 2000
 
 
-def register() -> None:
-    passes.register("verdicts", run, period_s=60, title="Counts what brokers decided, and forgets it after its time")
-
-
+@agent("verdicts", every="60s", title="Counts broker decisions and deletes old ones")
 def run(limit: int = LIMIT) -> Pass:
     """Fold decisions into the counts of days, and delete what has been kept long enough."""
     counted = records.fold(limit)
