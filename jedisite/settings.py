@@ -8,18 +8,16 @@ a variable of that name with `_FILE` behind it names: the environment of a proce
 from __future__ import annotations
 
 import os
-import secrets
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
-import structlog
 from django.core.exceptions import ImproperlyConfigured
 
 from jedisite.database import database_limits
-from jedisite.identity import oidc_settings
-from jedisite.processes.logs import short_traceback
+from jedisite.identity import oidc_settings, secret_key
+from jedisite.processes import log_setup
 from jedisite.server import arrivals
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -129,26 +127,6 @@ JEDI_SANDBOX_QUOTA_MB = env.int("JEDI_SANDBOX_QUOTA_MB", default=10_000)
 JEDI_SANDBOX_DAYS = env.int("JEDI_SANDBOX_DAYS", default=30)
 
 
-def _secret_key() -> str:
-    """The signing key of this installation; made at the first run, readable by its owner only."""
-    given = env.str("JEDI_SECRET_KEY", default="")
-    if given:
-        return given
-    path = JEDI_HOME / "secret_key"
-    JEDI_HOME.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"secret_key.{os.getpid()}")
-    if not path.exists():
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
-        try:
-            os.link(draft, path)  # fails if another process was first: then its key is taken
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_text()
-
-
 def _mail_server(url: str) -> dict[str, object]:
     """Django's settings of a mail server from its address."""
     try:
@@ -160,7 +138,7 @@ def _mail_server(url: str) -> dict[str, object]:
         ) from None
 
 
-SECRET_KEY = _secret_key()
+SECRET_KEY = env.str("JEDI_SECRET_KEY", default="") or secret_key.kept_key(JEDI_HOME)
 SECRET_KEY_FALLBACKS = env.list("JEDI_OLD_SECRET_KEYS", default=[])
 DEBUG = env.bool("JEDI_DEBUG", default=False)
 _OWN_HOST = urlsplit(JEDI_SERVER_URL).hostname
@@ -395,33 +373,4 @@ UNFOLD = {
     "STYLES": [f"{STATIC_URL}css/admin.css"],
 }
 
-_LOG_LEVEL = env.str("JEDI_LOG_LEVEL", default="INFO")
-_SHARED: list[structlog.typing.Processor] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.processors.ExceptionRenderer(short_traceback),
-]
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "structured": {
-            "()": structlog.stdlib.ProcessorFormatter,
-            "foreign_pre_chain": _SHARED,
-            "processor": structlog.processors.JSONRenderer()
-            if env.bool("JEDI_LOG_JSON", default=False)
-            else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
-        }
-    },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
-    "root": {"handlers": ["console"], "level": _LOG_LEVEL},
-    "loggers": {"django_q": {"level": "WARNING"}, "django-q": {"level": "WARNING"}},
-}
-structlog.configure(
-    processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-    logger_factory=structlog.stdlib.LoggerFactory(),
-    wrapper_class=structlog.stdlib.BoundLogger,
-    cache_logger_on_first_use=True,
-)
+LOGGING = log_setup.set_up(env.str("JEDI_LOG_LEVEL", default="INFO"), as_json=env.bool("JEDI_LOG_JSON", default=False))

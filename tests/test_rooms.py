@@ -15,8 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 APPS = ("jedisite", "brokerage_app", "tasks_app", "events_app")
 LONGEST = 400
 STILL_LONGER = {
-    "jedisite/processes/postgres.py",
-    "jedisite/settings.py",
     "brokerage_app/advice/remedies.py",
     "brokerage_app/brokers/production_job.py",
     "brokerage_app/brokers/production_task.py",

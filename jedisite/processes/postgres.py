@@ -16,11 +16,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
-import hashlib
 import math
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -40,11 +38,16 @@ from jedisite.processes.postgres_binaries import (
     PostgresError,
     binaries_for,
     find_binaries,
-    major_of,
-    make_folder,
-    reachable,
     server_account,
-    system_binaries,
+)
+from jedisite.processes.postgres_data import (
+    DATA_ELSEWHERE,
+    LOG_TAIL_LINES,
+    USER,
+    check_version,
+    clean_env,
+    make_data,
+    place_of_data,
 )
 from jedisite.processes.postgres_roles import ROLE, make_database, make_role, take_over
 from jedisite.processes.postgres_state import POLL_S, Patient, State, StateFolder
@@ -52,14 +55,11 @@ from jedisite.processes.postgres_state import POLL_S, Patient, State, StateFolde
 __all__ = ["EmbeddedServer", "PostgresError", "current", "ensure", "find_binaries"]
 
 HOST = "127.0.0.1"
-USER = "jedi"
 DATABASE = "jedisite"
-DATA_ELSEWHERE = Path("/var/lib/jedisite")
 START_LIMIT_S = 300.0  # repairing after a crash reads up to max_wal_size
 STOP_LIMIT_S = 30.0
 PATIENCE_S = 5.0
 PORT_TRIES = 5
-LOG_TAIL_LINES = 15
 
 SETTINGS: dict[str, str] = {
     "listen_addresses": HOST,
@@ -222,8 +222,8 @@ class EmbeddedServer:
         state = self._state or self._new_state(account)
         data = Path(state.data)
         if not data.exists():
-            self._make_data(state, binaries, account)
-        _check_version(data, binaries)
+            make_data(state, self.folder, binaries, account, sync=self._settings["fsync"] != "off")
+        check_version(data, binaries)
         # No process of a server is left (we hold its lock), so this names a pid that may be anybody's by now.
         (data / "postmaster.pid").unlink(missing_ok=True)
         if self._process is not None:
@@ -239,60 +239,8 @@ class EmbeddedServer:
             raise PostgresError(f"The database {DATABASE} cannot be made: {exc}") from exc
 
     def _new_state(self, account: Account) -> State:
-        if reachable(self.folder.path, account):
-            data = self.folder.path / "data"
-        else:
-            make_folder(self._data_elsewhere, 0o711)
-            data = self._data_elsewhere / hashlib.sha256(os.fsencode(self.folder.home)).hexdigest()[:16]
-        if data.exists():
-            aside = data.with_name(f"{data.name}.old-{secrets.token_hex(4)}")
-            data.rename(aside)
-            self._say(f"{data} was left by an earlier home at this place and its password is gone; it is now {aside}")
+        data = place_of_data(self.folder, account, self._data_elsewhere, self._say)
         return self._keep(State(data=str(data), password=secrets.token_urlsafe(24)))
-
-    def _make_data(self, state: State, binaries: Path, account: Account) -> None:
-        """Make the data folder, complete or not at all."""
-        if state.port:
-            raise PostgresError(
-                f"The data folder {state.data} is gone. Bring it back, or remove {self.folder.path} to begin anew."
-            )
-        fresh, password = Path(f"{state.data}.new"), Path(f"{state.data}.password")
-        if fresh.exists():  # a start that was killed left it
-            shutil.rmtree(fresh)
-        password.unlink(missing_ok=True)
-        make_folder(fresh, 0o700)
-        try:
-            with os.fdopen(os.open(password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(state.password)
-            if account.uid is not None and account.gid is not None:
-                os.chown(fresh, account.uid, account.gid)
-                os.chown(password, account.uid, account.gid)
-            self._initdb(binaries, fresh, password, account)
-        finally:
-            password.unlink(missing_ok=True)
-        fresh.rename(state.data)
-
-    def _initdb(self, binaries: Path, data: Path, password: Path, account: Account) -> None:
-        command = [str(binaries / "initdb"), f"--pgdata={data}", f"--username={USER}", f"--pwfile={password}"]
-        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums"]
-        if self._settings["fsync"] == "off":
-            command.append("--no-sync")
-        done = subprocess.run(
-            command,
-            cwd="/",
-            env=_clean_env(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),
-            user=account.uid,
-            group=account.gid,
-            extra_groups=account.extra_groups,
-        )
-        if done.returncode:
-            tail = "\n".join(done.stdout.splitlines()[-LOG_TAIL_LINES:])
-            raise PostgresError(f"initdb ended with code {done.returncode}:\n{tail}")
 
     def _launch(self, state: State, binaries: Path, account: Account, alive: BinaryIO, patient: Patient) -> None:
         for _ in range(PORT_TRIES):
@@ -304,7 +252,7 @@ class EmbeddedServer:
                 process = subprocess.Popen(
                     command,
                     cwd="/",
-                    env=_clean_env(),
+                    env=clean_env(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -396,26 +344,8 @@ def ensure(home: Path, *, settings: Mapping[str, str] | None = None) -> Embedded
     return server
 
 
-def _check_version(data: Path, binaries: Path) -> None:
-    made_by, found = int((data / "PG_VERSION").read_text()), major_of(binaries)
-    if made_by == found:
-        return
-    others = [str(folder) for folder in system_binaries() if major_of(folder) == made_by]
-    raise PostgresError(
-        f"The data in {data} was made by PostgreSQL {made_by}, and {binaries} is PostgreSQL {found}. Set "
-        f"JEDI_POSTGRES_BIN to the bin folder of PostgreSQL {made_by}{f' ({others[0]})' if others else ''}; "
-        f"to change over, save the database with its pg_dump, start PostgreSQL {found} with another JEDI_HOME and "
-        "restore it there."
-    )
-
-
 def _patient_until(deadline: float) -> Patient:
     return lambda: time.monotonic() < deadline
-
-
-def _clean_env() -> dict[str, str]:
-    """Our environment without what would steer PostgreSQL behind our back, such as PGDATA and PGPORT."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
 
 
 def _is_free(port: int) -> bool:
