@@ -93,7 +93,9 @@ TESTED: dict[str, str] = {
         "tasks_app.dispatch.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
     ),
     "tasks_app/counts/sampling.py:forget": f"{_PASSED}[samples]",
-    "tasks_app/submission/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",
+    "tasks_app/submission/sandbox_uploads.py:_write_row": (
+        f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other"
+    ),
     "tasks_app/submission/sandboxes.py:used": (
         f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"
     ),

@@ -53,12 +53,12 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskParams,
 )
-from tasks_app.outcomes import children, endings, left_jobs, libraries, outcomes, recovery
+from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_outputs, outcomes, recovery
 from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
 from tasks_app.scouts import scouting
-from tasks_app.submission import amending, sandboxes, storing, submitting
+from tasks_app.submission import amending, sandbox_uploads, sandboxes, storing, submitting
 from tasks_app.upkeep import killing
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
 
@@ -524,10 +524,10 @@ def tasks_that_wait_for_a_nucleus(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: nucleus_waits.wake_readers(["lab.a"])), free=high)
 
 
-@at("tasks_app/outcomes/recovery.py:_count")
+@at("tasks_app/outcomes/lost_outputs.py:count_files")
 def datasets_that_lost_files(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
-    return Held(low, whole(recovery._count, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
+    return Held(low, whole(lost_outputs.count_files, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
 
 
 @at("tasks_app/scouts/scouting.py:_set_released")
@@ -637,7 +637,7 @@ def test_it_locks_the_row_before_it_decides_and_in_the_order_of_all(place: str, 
 def test_sandboxes_of_one_owner_are_stored_one_after_the_other(made: SimpleNamespace) -> None:
     row = Sandbox(owner="ada", name="jobO.1.tar.gz", stored="a", size=1, crc=1, sha256="x")
     lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-    waits_for(lock, ["sandboxes of ada"], lambda: sandboxes._write_row(row))
+    waits_for(lock, ["sandboxes of ada"], lambda: sandbox_uploads._write_row(row))
     assert Sandbox.objects.get().owner == "ada"
 
 

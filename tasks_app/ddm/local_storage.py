@@ -7,23 +7,18 @@ the commit, and only below the site's own storage: what users registered where i
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import IO, Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any
 
 import structlog
-from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from jedisite.database.sql import hot_cursor, numbers, texts
-from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import are_numbered_alike, differ_little, nearest
-from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
+from tasks_app.ddm.addresses import Roots, is_its_place
 from tasks_app.ddm.base import (
     Content,
     DatasetInfo,
@@ -36,6 +31,7 @@ from tasks_app.ddm.base import (
     Places,
     UnknownDatasetError,
 )
+from tasks_app.ddm.local_files import remove_from_disk
 from tasks_app.domain.scopes import scope_of
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.items import LONGEST_DATASET
@@ -43,7 +39,6 @@ from tasks_app.params.made import CONTAINER_MARK
 
 log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"
-CHUNK = 1024 * 1024
 _LOGS = re.compile(r"\.log(\.[0-9]+)?/?$")
 MOST_OWN = 200
 MOST_BESIDE = 25
@@ -290,14 +285,14 @@ class LocalCatalogue:
         found = CatalogueFile.objects.filter(dataset__in=_written_by([dataset], by), lfn__in=list(lfns))
         files = list(found.values_list("url", "scope", "lfn"))
         found.delete()
-        _remove_from_disk(files)
+        remove_from_disk(files)
         return len(files)
 
     @transaction.atomic
     def delete(self, datasets: Iterable[str], *, by: Maker) -> int:
         ids = list(_made_by(datasets, by).values_list("id", flat=True))
         files = CatalogueFile.objects.filter(dataset__in=ids)
-        _remove_from_disk(list(files.values_list("url", "scope", "lfn")))
+        remove_from_disk(list(files.values_list("url", "scope", "lfn")))
         files.delete()
         CatalogueDataset.objects.filter(pk__in=ids).delete()
         return len(ids)
@@ -395,63 +390,3 @@ def _older_attempts(dataset: str) -> frozenset[str]:
     with hot_cursor() as cursor:
         cursor.execute(_OLDER_ATTEMPTS, {"name": dataset})
         return frozenset(lfn for (lfn,) in cursor.fetchall())
-
-
-def _remove_from_disk(files: Iterable[tuple[str, str, str]]) -> None:
-    """After the commit: remove those files, by address, scope and name, that lie in their place in the site's own storage
-    and that nothing names any more.
-
-    One file has many names: `file:///x`, `file://localhost/x`, `..`, links. What counts is where a name leads.
-    """
-    root = Path(settings.JEDI_STORAGE).resolve()
-    own = {path: url for url, scope, lfn in files if (path := _resolved(url)) == storage_path(root, scope, lfn)}
-    if not own:
-        return
-
-    def unlink() -> None:
-        # Whatever names one of these files has its address or its name, or is a link to it of that name.
-        texts_of = {text for path, url in own.items() for text in (url, file_url(path), path.as_uri())}
-        same = Q(url__in=texts_of) | Q(lfn__in={path.name for path in own})
-        named = {_resolved(url) for url in CatalogueFile.objects.filter(same).values_list("url", flat=True)}
-        for path in sorted(own.keys() - named):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as exc:  # the others go all the same
-                log.warning("catalogue.file_stays", path=str(path), error=sentence_of(exc))
-
-    transaction.on_commit(unlink, robust=True)
-
-
-def _resolved(url: str) -> Path | None:
-    """The file to which a local URL leads; None when it leads nowhere on this machine."""
-    try:
-        path = path_of(url)
-        return path.resolve() if path.is_absolute() else None
-    except (ValueError, OSError, RuntimeError):
-        return None
-
-
-def file_url(path: Path) -> str:
-    return "file://localhost" + quote(str(path))
-
-
-def path_of(url: str) -> Path:
-    """The path that a local URL names. Raises ValueError for any other URL."""
-    parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{url} is not a file on this machine")
-    return Path(unquote(parts.path))
-
-
-def adler32(path: Path) -> str:
-    """Adler-32 of a file's content, 8 hexadecimal digits."""
-    with path.open("rb") as stream:
-        return adler32_of(stream)
-
-
-def adler32_of(stream: IO[bytes]) -> str:
-    """The same of what is left of a stream."""
-    value = 1
-    while block := stream.read(CHUNK):
-        value = zlib.adler32(block, value)
-    return f"{value:08x}"

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 
-from tasks_app.ddm import local_storage, logarchives
+from tasks_app.ddm import local_files, logarchives
 from tasks_app.ddm.addresses import storage_path
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
@@ -55,7 +55,7 @@ def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
     place = storage_path(root, scope or "", lfn)
     if surl:
         try:
-            path = local_storage.path_of(surl)
+            path = local_files.path_of(surl)
         except ValueError as exc:
             raise StorageError(f"The file lies at {surl}, which this site cannot read itself.") from exc
     else:

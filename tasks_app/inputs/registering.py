@@ -16,7 +16,8 @@ from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.ddm.addresses import Roots, storage_path
 from tasks_app.ddm.base import SITE, ForeignDatasetError, Named
-from tasks_app.ddm.local_storage import ENDPOINT, adler32, adler32_of, catalogue, container_name, file_url
+from tasks_app.ddm.local_files import adler32, adler32_of, file_url
+from tasks_app.ddm.local_storage import ENDPOINT, catalogue, container_name
 from tasks_app.ddm.opening import ForeignLinkError, open_led_to
 from tasks_app.inputs.readers import wake_readers
 from tasks_app.models import CatalogueDataset, CatalogueFile

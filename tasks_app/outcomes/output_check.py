@@ -18,7 +18,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.models import Dataset, Task
-from tasks_app.outcomes.recovery import LostOutput, lose_outputs
+from tasks_app.outcomes.lost_outputs import LostOutput, lose_outputs
 
 PAGE = 50_000
 MOST_NAMED = 1000

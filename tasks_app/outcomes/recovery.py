@@ -20,13 +20,14 @@ from jedisite import audit
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
-from tasks_app.ddm import data_management, maker_of
+from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs.changes import lose_where
 from tasks_app.lifecycle import attempts, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
+from tasks_app.outcomes.lost_outputs import LostOutput, count_files, lose, remove
 from tasks_app.submission.storing import register_outputs
 
 REOPENED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED})
@@ -49,14 +50,6 @@ REFUSED = frozenset(
 
 class CannotRecoverError(ValueError):
     """Nothing was changed; the sentence names the files or the state that stand in the way."""
-
-
-class LostOutput(NamedTuple):
-    file_id: int
-    dataset_id: int
-    dataset: str
-    lfn: str
-    job_id: int
 
 
 class InputAgain(NamedTuple):
@@ -267,7 +260,7 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
         "jobs": numbers(found.jobs),
         "more": attempts.added_to(found.task_id),
     }
-    lost = _lose(cursor, found.task_id, [*found.lost, *found.also_lost])
+    lost = lose(cursor, found.task_id, [*found.lost, *found.also_lost])
     cursor.execute(
         """WITH again AS (
                UPDATE jedi_dataset_contents c SET status = 'ready',
@@ -289,63 +282,8 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
             WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(inputs)s::bigint[])""",
         values,
     )
-    _count(cursor, sorted(lost + again))
-    _remove(found.task_id, [*found.lost, *found.also_lost])
-
-
-def lose_outputs(cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]) -> None:
-    """Outputs that finished jobs had made are lost: in the books and in the catalogue. In the caller's transaction."""
-    if outputs:
-        _count(cursor, sorted(_lose(cursor, task_id, outputs)))
-        _remove(task_id, outputs)
-
-
-def _lose(
-    cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]
-) -> list[tuple[int, int, int, int, int]]:
-    values = {
-        "task": task_id,
-        "outputs": numbers(o.file_id for o in outputs),
-        "jobs": numbers(sorted({o.job_id for o in outputs})),
-    }
-    cursor.execute(
-        """WITH gone AS (
-               UPDATE jedi_dataset_contents SET status = 'lost'
-                WHERE jeditaskid = %(task)s AND fileid = ANY(%(outputs)s::bigint[])
-               RETURNING fileid, datasetid, coalesce(nevents, 0) AS events),
-           noted AS (
-               UPDATE job_files SET status = 'lost'
-                WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(outputs)s::bigint[]))
-           SELECT datasetid, count(*), sum(events)::bigint FROM gone GROUP BY 1""",
-        values,
-    )
-    return [(dataset, 0, 0, files, events) for dataset, files, events in cursor.fetchall()]
-
-
-def _remove(task_id: int, outputs: Sequence[LostOutput]) -> None:
-    maker = maker_of(Task.objects.only("user").get(pk=task_id))
-    by_dataset: dict[str, list[str]] = {}
-    for output in outputs:
-        by_dataset.setdefault(output.dataset, []).append(output.lfn)
-    for dataset, lfns in sorted(by_dataset.items()):
-        data_management().remove(dataset, lfns, by=maker)
-
-
-def _count(cursor: psycopg.Cursor[Any], counts: Sequence[tuple[int, ...]]) -> None:
-    """Rows of (dataset id, inputs again, events of them, outputs lost, events of them), by id."""
-    ids = [row[0] for row in counts]
-    cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [ids])
-    cursor.execute(
-        """UPDATE jedi_datasets d SET status = CASE WHEN n.again > 0 THEN 'ready' ELSE status END,
-                  nfilesfinished = nfilesfinished - n.again - n.lost,
-                  nfilesused = nfilesused - n.again, nfilesmissing = nfilesmissing + n.lost,
-                  neventsused = greatest(0, coalesce(neventsused, 0) - n.events - n.lost_events),
-                  modificationtime = clock_timestamp()
-             FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
-                  n (id, again, events, lost, lost_events)
-            WHERE d.datasetid = n.id""",
-        [list(column) for column in zip(*counts, strict=True)],
-    )
+    count_files(cursor, sorted(lost + again))
+    remove(found.task_id, [*found.lost, *found.also_lost])
 
 
 def _readers_of(cursor: psycopg.Cursor[Any], readers: Sequence[int], found: Recovery) -> dict[int, int]:

@@ -34,7 +34,7 @@ from tasks_app.agents.watchdogs import (
 )
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
-from tasks_app.submission import sandboxes
+from tasks_app.submission import sandbox_uploads
 
 SITE = "SITE_A"
 USER = "ada"
@@ -107,7 +107,7 @@ def submit(params: dict[str, Any], parent: int | None = None, priority: int = 50
 
 def give_sandbox(name: str, owner: str = USER, content: bytes = b"an archive") -> None:
     """Upload an archive of that content."""
-    incoming = sandboxes.Incoming(owner, name)
+    incoming = sandbox_uploads.Incoming(owner, name)
     incoming.write(gzip.compress(content, mtime=0))
     incoming.finish()
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from brokerage_app.models import PilotCalls, Queue, QueueActivity
 from tasks_app.agents.watchdogs import job_timeouts, lost_jobs
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_table, timeouts
 from tasks_app.domain.job_timeouts import TIMEOUTS, Do, TimeoutRule
 from tasks_app.domain.killcodes import KILL_CODES, error_code
 from tasks_app.models import File, Job, JobOutputReport, JobRetryHistory, Task, TaskParams
@@ -56,7 +56,7 @@ QUEUED = ("pending", "waiting", "defined", "assigned", "activated", "throttled")
 
 def test_every_rule_has_a_case_and_a_row() -> None:
     assert list(CASES) == [rule.name for rule in TIMEOUTS]
-    rows = {name for name in timeouts.TABLE if name.startswith("job.")}
+    rows = {name for name in timeout_table.TABLE if name.startswith("job.")}
     assert rows == {f"job.{rule.name}" for rule in TIMEOUTS} | {"job.waiting_for_lib"}
 
 

@@ -14,7 +14,7 @@ from django.test import Client
 
 from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.local_storage import file_url
+from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.job_errors import ALL_FIELDS, ERRORS_OF_J, main_error
 from tasks_app.models import Job, JobFile
 from tests.flow.driving import agents_turn, parameters, settle, submit

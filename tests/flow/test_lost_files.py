@@ -14,7 +14,7 @@ from django.test import Client
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
-from tasks_app.ddm.local_storage import file_url
+from tasks_app.ddm.local_files import file_url
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.outcomes.recovery import CannotRecoverError, Recovery, recover

@@ -27,7 +27,7 @@ from tasks_app.dispatch.reports import update_job
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.models import CatalogueFile, Job, JobFile, Task
 from tasks_app.params.faults import ParamErrors
-from tasks_app.submission import sandboxes, submitting
+from tasks_app.submission import sandbox_uploads, submitting
 from tasks_app.worker_node.pilot.payload import command_line
 from tests.flow.driving import ROUNDS, add_queue, agents_turn, jobs, status, task
 from tests.flow.pilot import Job as Described
@@ -77,7 +77,7 @@ def give(site: Path, raw: dict[str, Any], **members: str) -> dict[str, Any]:
             path.write_text(content)
             path.chmod(0o755)
             tar.add(path, path.name)
-    incoming = sandboxes.Incoming("jdoe", name)
+    incoming = sandbox_uploads.Incoming("jdoe", name)
     incoming.write((site / name).read_bytes())
     incoming.finish()
     changed: dict[str, Any] = {**raw, "sourceURL": f"file://{site}"}

@@ -39,7 +39,7 @@ from tasks_app.agents.watchdogs import (
     throttle,
     user_caps,
 )
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_table, timeouts
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
 from tasks_app.submission import command_queue
@@ -310,11 +310,11 @@ PERIODS = {"task.goal": "goals", "task.crowding": "user_caps", "task.withheld": 
 
 
 def test_every_row_of_the_table_has_a_case() -> None:
-    rows = {name for name in timeouts.TABLE if not name.startswith("job.")}
+    rows = {name for name in timeout_table.TABLE if not name.startswith("job.")}
     assert rows == set(CASES) | set(PERIODS)
     for name, agent in PERIODS.items():
         assert REGISTRY[agent].period_s == timeouts.limit(name).total_seconds()
-    for row in timeouts.TABLE.values():
+    for row in timeout_table.TABLE.values():
         assert row.agent in REGISTRY
         assert row.source and row.effect and row.condition
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_table
 from tasks_app.upkeep.expiring import expire_jobs
 
 ME = "job_timeouts"
@@ -20,5 +20,5 @@ LIMIT = 5000
 @agent("job_timeouts", every="60s", title="Ends jobs that exceed the time-out of their state")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Apply every time-out of jobs but silence, which has a quicker watch dog of its own."""
-    done, more = expire_jobs(timeouts.SLOW_JOB_RULES, the_time(now), by=ME, limit=limit)
+    done, more = expire_jobs(timeout_table.SLOW_JOB_RULES, the_time(now), by=ME, limit=limit)
     return Pass(done, more=more)

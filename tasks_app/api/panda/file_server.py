@@ -16,7 +16,7 @@ from jedisite.vocabulary.words import thousands
 from tasks_app.api.panda.call_params import Number, Params
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
-from tasks_app.submission import sandboxes
+from tasks_app.submission import sandbox_uploads, sandboxes
 
 FRAME_BYTES = 64 * 1024
 """What a form may have beside the file."""
@@ -64,7 +64,7 @@ class SandboxUpload(FileUploadHandler):
     def __init__(self, request: HttpRequest, caller: Caller) -> None:
         super().__init__(request)
         self.owner, self.files, self.refusal = caller.name, 0, ""
-        self.incoming: sandboxes.Incoming | None = None
+        self.incoming: sandbox_uploads.Incoming | None = None
         request.parse_file_upload = lambda META, post_data: (  # type: ignore[method-assign]
             NamesAsSent(META, post_data, request.upload_handlers, request.encoding).parse()
         )
@@ -72,7 +72,7 @@ class SandboxUpload(FileUploadHandler):
     def handle_raw_input(
         self, input_data: Any, META: dict[str, str], content_length: int, boundary: str, encoding: str | None = None
     ) -> None:
-        limit = sandboxes.LIMIT_BYTES
+        limit = sandbox_uploads.LIMIT_BYTES
         if content_length > limit + FRAME_BYTES:
             self.refusal = f"the sandbox has more than {thousands(limit)} bytes"
         if content_length > 2 * limit:
@@ -85,8 +85,8 @@ class SandboxUpload(FileUploadHandler):
             self._refuse("one file is taken at a time")
         if not self.refusal:
             try:
-                self.incoming = sandboxes.Incoming(self.owner, self.file_name or "")
-            except sandboxes.SandboxRefusedError as exc:
+                self.incoming = sandbox_uploads.Incoming(self.owner, self.file_name or "")
+            except sandbox_uploads.SandboxRefusedError as exc:
                 self._refuse(str(exc))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
@@ -94,7 +94,7 @@ class SandboxUpload(FileUploadHandler):
             return
         try:
             self.incoming.write(raw_data)
-        except sandboxes.SandboxRefusedError as exc:
+        except sandbox_uploads.SandboxRefusedError as exc:
             self._refuse(str(exc))
 
     def file_complete(self, file_size: int) -> Received:
@@ -133,6 +133,6 @@ def upload_cache_file(ask: Ask) -> HttpResponse:
         return refused(handler.refusal)
     try:
         handler.incoming.finish()
-    except sandboxes.SandboxRefusedError as exc:
+    except sandbox_uploads.SandboxRefusedError as exc:
         return refused(str(exc))
     return envelope()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tasks_app.inputs.registering import register_dataset
-from tasks_app.submission import sandboxes
+from tasks_app.submission import sandbox_uploads
 
 SOURCES_WANTED = 1_000
 RECORDS = 20
@@ -82,7 +82,7 @@ def keep_sandbox(folder: Path, owner: str) -> str:
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
-    return sandboxes.keep(archive, owner)
+    return sandbox_uploads.keep(archive, owner)
 
 
 def register_records(name: str, scope: str, folder: Path, seed: int) -> int:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tasks_app.ddm.local_storage import adler32, path_of
+from tasks_app.ddm.local_files import adler32, path_of
 from tasks_app.labs.demo.demo_plan import DemoTask
 from tasks_app.models import CatalogueFile, Job, Task
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
-from tasks_app.configured import timeouts
-from tasks_app.configured.timeouts import Timeout
+from tasks_app.configured import timeout_table, timeouts
+from tasks_app.configured.timeout_table import Timeout
 from tasks_app.domain.job_timeouts import TIMEOUTS
 from tasks_app.domain.states import JOB_OPEN
 from tasks_app.upkeep import expiring
@@ -93,7 +93,7 @@ def rows(now: datetime) -> list[Row]:
     counts = {**_job_counts(now), **_other_counts(now)}
     quick = timeouts.limit("task.quick_retry") > timedelta()
     found = []
-    for name, row in timeouts.TABLE.items():
+    for name, row in timeout_table.TABLE.items():
         limit = timeouts.limit(name)
         near, over = counts.get(name, (None, None))
         if quick != (name == "task.quick_retry") and name.startswith(("task.pending", "task.quick_retry")):

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from pytest_django.live_server_helper import LiveServer
 
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.local_storage import file_url
+from tasks_app.ddm.local_files import file_url
 from tasks_app.gpi.client import Client, Conflict, NotAllowed, NotFound, Unavailable, save
 from tasks_app.models import Dataset, File, Task
 from tests.tasks_app.gpi.test_client import script

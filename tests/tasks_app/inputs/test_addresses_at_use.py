@@ -9,7 +9,8 @@ import pytest
 
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import Maker
-from tasks_app.ddm.local_storage import catalogue, file_url
+from tasks_app.ddm.local_files import file_url
+from tasks_app.ddm.local_storage import catalogue
 from tasks_app.models import CatalogueDataset, CatalogueFile
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,8 @@ from django.core.management.base import CommandError
 
 from tasks_app.ddm.addresses import Roots, storage_path
 from tasks_app.ddm.base import Content, Named
-from tasks_app.ddm.local_storage import catalogue, file_url
+from tasks_app.ddm.local_files import file_url
+from tasks_app.ddm.local_storage import catalogue
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.outcomes.outcomes import MISSING_OUTPUT, Output, judge

@@ -21,7 +21,7 @@ from tasks_app.commands import bulk
 from tasks_app.models import Command, Sandbox, Task, TaskParams
 from tasks_app.params import buildstep
 from tasks_app.params.acts import ACTS
-from tasks_app.submission import sandboxes
+from tasks_app.submission import sandbox_uploads, sandboxes
 from tests.flow.driving import add_dataset, add_queue, give_sandbox, jobs, parameters, reads, status, submit, task, wake
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
@@ -34,7 +34,7 @@ Make = Callable[..., Any]
 def kept(settings: Any, tmp_path: Path) -> Callable[[], str]:
     settings.JEDI_SANDBOXES = tmp_path / "kept"
     (tmp_path / "x.tar.gz").write_bytes(ARCHIVE)
-    return lambda: sandboxes.keep(tmp_path / "x.tar.gz", "ada")
+    return lambda: sandbox_uploads.keep(tmp_path / "x.tar.gz", "ada")
 
 
 @pytest.mark.django_db
@@ -53,7 +53,7 @@ def test_a_sandbox_that_is_too_large_is_not_kept(
     kept: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sandboxes, "LIMIT_BYTES", 5)
-    with pytest.raises(sandboxes.SandboxRefusedError, match="has more than 5 bytes"):
+    with pytest.raises(sandbox_uploads.SandboxRefusedError, match="has more than 5 bytes"):
         kept()
     assert not list((tmp_path / "kept").iterdir())
 
@@ -121,7 +121,7 @@ def test_a_task_waits_for_its_sandbox_and_says_which_it_is(kept: Callable[[], st
         run()
     assert status(made) == "pending"
     assert "jobO.7.tar.gz is not kept at http://127.0.0.1:8000" in (task(made).error_dialog or "")
-    late = sandboxes.Incoming("ada", "jobO.7.tar.gz")
+    late = sandbox_uploads.Incoming("ada", "jobO.7.tar.gz")
     late.write(ARCHIVE)
     late.finish()
     wake()
@@ -176,7 +176,7 @@ def test_code_that_another_user_may_overwrite_or_has_not_sent_yet_is_refused(
     assert sandboxes.refusal("ada", overwritten).endswith("belongs to another user, who may overwrite it")
     assert sandboxes.refusal("bob", overwritten) == ""
     assert "belongs to another user" in sandboxes.refusal("ada", {**WITH, **elsewhere})
-    with pytest.raises(sandboxes.SandboxRefusedError, match="belongs to another user"):
+    with pytest.raises(sandbox_uploads.SandboxRefusedError, match="belongs to another user"):
         give_sandbox("jobO.1.tar.gz", owner="ada")
     # New code of an old task: it counts from now on, also that of another user.
     give_sandbox("jobO.2.tar.gz", owner="bob")

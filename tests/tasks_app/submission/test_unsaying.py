@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.local_storage import file_url
+from tasks_app.ddm.local_files import file_url
 from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Report, update_job
 from tasks_app.models import Job, JobFile, JobMetadata

@@ -23,7 +23,7 @@ from jedisite.vocabulary.words import thousands
 from tasks_app.agents.watchdogs import old_sandboxes
 from tasks_app.api.panda import file_server
 from tasks_app.models import Sandbox, Task
-from tasks_app.submission import sandboxes
+from tasks_app.submission import sandbox_uploads, sandboxes
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
@@ -213,9 +213,9 @@ def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
 ) -> None:
     ada, large = api(), gzip.compress(random.Random(1).randbytes(200_000), mtime=0)
     written: list[int] = []
-    write = sandboxes.Incoming.write
+    write = sandbox_uploads.Incoming.write
     monkeypatch.setattr(
-        sandboxes.Incoming, "write", lambda self, block: (written.append(len(block)), write(self, block))
+        sandbox_uploads.Incoming, "write", lambda self, block: (written.append(len(block)), write(self, block))
     )
     monkeypatch.setattr(file_server.SandboxUpload, "chunk_size", 1 << 12)
     settings.JEDI_SANDBOX_QUOTA_MB = 0.05

@@ -17,7 +17,7 @@ from django.test import Client
 from jedisite.vocabulary.roles import Scope
 from tasks_app.ddm import logarchives
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.local_storage import file_url
+from tasks_app.ddm.local_files import file_url
 from tasks_app.ddm.looks import LOOKS
 from tasks_app.models import Dataset, File, JobFile, Task
 

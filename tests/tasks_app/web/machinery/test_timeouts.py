@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.grid.configuring import set_value
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_table, timeouts
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.machinery.timeout_pages import rows
 
@@ -76,7 +76,7 @@ def test_the_page_shows_every_row_and_what_is_set_here(
         make_job(status="pending", creation_time=NOW - timedelta(hours=3))
     with django_assert_max_num_queries(12):
         text = reader.get("/timeouts/").content.decode()
-    for row in timeouts.TABLE.values():
+    for row in timeout_table.TABLE.values():
         assert row.effect.split(":")[0] in text
     assert "set here" in text
     assert "<strong>30</strong>" in text

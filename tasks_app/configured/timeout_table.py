@@ -1,0 +1,388 @@
+"""The one table of time-outs: of tasks, jobs, datasets, locks and records. Watch dogs take their limits from here only.
+
+Each row says what it concerns, from when it counts, its limit and what happens then, and where it comes from: T is the
+JEDI document, B the brokerage page, S the running system (lifecycle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final, Literal
+
+from brokerage_app.policy import filling
+from tasks_app.domain import throttling
+from tasks_app.domain.job_timeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule
+from tasks_app.domain.killcodes import kill_code
+
+Thing = Literal["task", "job", "dataset", "lock", "record"]
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """One row.
+
+    name       thing and a short name, such as `job.sent`
+    states     the states in which it counts; empty is any
+    condition  what else must be true, and from when it counts, in words
+    default    the limit of the documents
+    effect     what happens when it is over
+    source     T (JEDI document), B (brokerage page) or S (running system), with the section
+    agent      the watch dog that acts
+    setting    the environment variable that sets the limit, if there is one, and what it counts
+    """
+
+    name: str
+    thing: Thing
+    states: tuple[str, ...]
+    condition: str
+    default: timedelta
+    effect: str
+    source: str
+    agent: str
+    setting: str = ""
+
+
+_JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "orphan_merge": ("a merge job none of whose jobs waits for it any more, since it was made", "S 7.3"),
+        "pending": ("since it was made", "T, B 8.5"),
+        "waiting": ("since it was made", "T"),
+        "build_defined": ("a build job, or one of no task", "S 7.3 TIMEOUT_defined"),
+        "defined": ("", "T, B 8.5 TIMEOUT_defined"),
+        "assigned": ("", "T, B 8.5"),
+        "urgent_inactive": ("at a queue that has started no job for 2 h, or is offline or test", "T, B 8.5"),
+        "analysis_closed": ("at a queue that is offline or test", "B 8.4"),
+        "analysis": (
+            "no job of the task started or ended at the queue for 3 h, since it was made",
+            "B 8.4 ANALY_TIMEOUT",
+        ),
+        "silent_queue": (
+            "no pilot asks for jobs at the queue, pilots of others do, and the task may go elsewhere",
+            "ours",
+        ),
+        "activated": ("", "T, B 8.5"),
+        "throttled": ("", "T, B 8.5"),
+        "sent": ("no sign of its pilot", "T, B 8.5"),
+        "events": ("event service with priority from 900, or merging events", "S 7.3"),
+        "running": ("", "T, B 8.5"),
+        "heartbeat": ("no heartbeat; queues may differ by workflow", "T, B 8.5 HEARTBEAT_TIMEOUT"),
+        "holding_analysis": ("and no report waits to be booked", "T, S 7.3"),
+        "holding_urgent": ("", "T, B 8.5"),
+        "holding": ("", "S 7.3 TIMEOUT_holding"),
+        "own_transfer": ("it moves its outputs itself and is silent", "B 8.5"),
+        "transferring_urgent": ("or what the queue sets (transtimehi)", "T, S 7.3"),
+        "transferring": ("or what the queue sets (transtimelo)", "T, S 7.3"),
+        "transfer_check": ("no news of the outputs", "S 7.3"),
+        "before_activation": ("since it was made", "S 7.3"),
+        "activated_others": ("", "S 7.3"),
+        "active_analysis": ("since it was made", "S 7.3"),
+    }
+)
+
+_SILENCE = frozenset({"sent", "heartbeat"})
+"""Rules that are looked at every few seconds; the others every minute."""
+
+_JOB_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {"sent": "JEDI_SENT_TIMEOUT_S", "heartbeat": "JEDI_HEARTBEAT_TIMEOUT_S"}
+)
+
+
+def _job_row(rule: TimeoutRule) -> Timeout:
+    words, source = _JOB_WORDS[rule.name]
+    classes = [c.value for c in (rule.labels, rule.priority) if c not in (Labels.ANY, Priority.ANY)]
+    condition = "; ".join(part for part in (*classes, words) if part) or "since it is in this state"
+    if rule.do == Do.KILL:
+        row = kill_code(rule.kill)
+        effect = f"killed with code {row.code.value} ({row.meaning}): {row.status}, its inputs are tried again"
+    elif rule.do == Do.FAIL:
+        effect = "failed: its inputs are tried again, as one more failure"
+    else:
+        effect = "its transfer is looked at again"
+    agent = "lost_jobs" if rule.name in _SILENCE else "job_timeouts"
+    setting = _JOB_SETTINGS.get(rule.name, "")
+    states = tuple(sorted(rule.statuses))
+    return Timeout(f"job.{rule.name}", "job", states, condition, rule.limit, effect, source, agent, setting)
+
+
+_TASK_ROWS: Final = (
+    Timeout(
+        "task.quick_retry",
+        "task",
+        ("pending",),
+        "since it is in this state, whatever the cause; 0 gives the waits of the next rows",
+        MINUTE,
+        "returns to what it did before",
+        "ours, for small installations",
+        "pending",
+        "JEDI_PENDING_RETRY_S",
+    ),
+    Timeout(
+        "task.pending",
+        "task",
+        ("pending",),
+        "no site for its jobs; production",
+        HOUR,
+        "returns to what it did before",
+        "B 8.5, S waitForPending",
+        "pending",
+    ),
+    Timeout(
+        "task.pending_nucleus",
+        "task",
+        ("pending",),
+        "no nucleus; production",
+        30 * MINUTE,
+        "returns to what it did before",
+        "B 8.5",
+        "pending",
+    ),
+    Timeout(
+        "task.assigning",
+        "task",
+        ("assigning",),
+        "no nucleus can have it",
+        30 * MINUTE,
+        "a nucleus is looked for again",
+        "B 4.1",
+        "task_broker",
+    ),
+    Timeout(
+        "task.assigning_changed",
+        "task",
+        ("assigning",),
+        "no nucleus could have it, and the grid, parameters or copies of its input have changed since the look",
+        MINUTE,
+        "a nucleus is looked for again",
+        "ours",
+        "task_broker",
+    ),
+    Timeout(
+        "task.pending_analysis",
+        "task",
+        ("pending",),
+        "user and panda",
+        20 * MINUTE,
+        "returns to what it did before",
+        "B 8.5",
+        "pending",
+    ),
+    Timeout(
+        "task.pending_900",
+        "task",
+        ("pending",),
+        "production with priority from 900",
+        30 * MINUTE,
+        "returns to what it did before",
+        "S 6.5",
+        "pending",
+    ),
+    Timeout(
+        "task.pending_950",
+        "task",
+        ("pending",),
+        "production with priority from 950",
+        10 * MINUTE,
+        "returns to what it did before",
+        "S 6.5",
+        "pending",
+    ),
+    Timeout(
+        "task.pending_changed",
+        "task",
+        ("pending",),
+        "no site took its jobs, and the grid or parameters have changed since the look; whatever the cause",
+        timedelta(seconds=10),
+        "returns to what it did before",
+        "ours",
+        "pending",
+    ),
+    Timeout(
+        "task.stuck",
+        "task",
+        ("pending",),
+        "nothing could be done since (frozenTime), however often it was tried; not while its parent works",
+        throttling.PENDING_LIMIT,
+        "exhausted",
+        "T, S 6.5 PENDING_TIMEOUT",
+        "pending",
+    ),
+    Timeout(
+        "task.exhausted",
+        "task",
+        ("exhausted",),
+        "not with disableAutoFinish",
+        throttling.EXHAUSTED_LIMIT,
+        "finishing, then finished with what it has",
+        "T 10 days (S 48 h)",
+        "exhausted",
+    ),
+    Timeout(
+        "task.throttled_attempts",
+        "task",
+        ("throttled",),
+        "for each step: times int(largest attempt / 5) squared",
+        throttling.THROTTLE_UNIT,
+        "goes on; sooner when all its files are in jobs",
+        "T",
+        "throttle",
+    ),
+    Timeout(
+        "task.throttled_user",
+        "task",
+        ("throttled",),
+        "its user or group is over a limit",
+        120 * MINUTE,
+        "goes on, or is held again; sooner below the limit",
+        "T, S 6.5",
+        "user_caps",
+    ),
+    Timeout(
+        "task.goal",
+        "task",
+        ("running",),
+        "its goal is reached and every file was tried: looked at so often",
+        throttling.GOAL_CHECK,
+        "finished gently",
+        "S 6.5 waitForAchieved",
+        "goals",
+    ),
+    Timeout(
+        "task.paused_jobs",
+        "task",
+        ("paused",),
+        "since it was paused",
+        10 * MINUTE,
+        "activated jobs are held back, jobs before activation are killed with code 51",
+        "S 6.5",
+        "paused_tasks",
+    ),
+    Timeout(
+        "task.empty_queue",
+        "task",
+        ("ready", "running", "scouting", "pending"),
+        "since a queue of production has been empty; at once at queues that are told their number of slots",
+        filling.EMPTY_FOR,
+        "some large tasks go to that queue alone, until it is busy",
+        "B 8.2",
+        "queue_filler",
+    ),
+    Timeout(
+        "task.withheld",
+        "task",
+        ("ready", "running", "scouting", "pending"),
+        "it reads much, and its input is only where queues are full: looked at so often",
+        30 * MINUTE,
+        "pending until a queue near its input has room",
+        "B 8.2, S TaskWithholder",
+        "task_withholder",
+    ),
+    Timeout(
+        "task.crowding",
+        "task",
+        ("running",),
+        "each user's jobs are counted so often",
+        6 * MINUTE,
+        "queued jobs above the cap are held back, or let go below it",
+        "T, S 6.5",
+        "user_caps",
+    ),
+)
+
+_OTHER_ROWS: Final = (
+    Timeout(
+        "job.waiting_for_lib",
+        "job",
+        ("defined",),
+        "the build of its library has ended",
+        HOUR,
+        "started with the library, or ended with the build",
+        "S 6.5",
+        "waiting_for_lib",
+    ),
+    Timeout(
+        "dataset.growing",
+        "dataset",
+        ("ready",),
+        "an input that still grows, since it was looked at last",
+        5 * MINUTE,
+        "its files are listed again",
+        "S 6.2 checkInterval",
+        "feeder",
+        "JEDI_OPEN_DATASET_INTERVAL_S",
+    ),
+    Timeout(
+        "dataset.forgotten",
+        "dataset",
+        ("defined", "toupdate"),
+        "its task does not wait for it any more",
+        30 * MINUTE,
+        "the task returns to defined, so that the dataset is fed",
+        "S 3.5",
+        "restart_contents",
+    ),
+    Timeout(
+        "lock.task",
+        "lock",
+        (),
+        "a claim on a task that was not renewed; at once when its holder is gone",
+        MINUTE,
+        "freed; the fence rises, so that its holder writes nothing",
+        "S 6.5: 60 min, own host 10 min",
+        "stale_locks",
+    ),
+    Timeout(
+        "attention.gone",
+        "record",
+        (),
+        "something that needed somebody, since its cause was gone",
+        7 * DAY,
+        "deleted",
+        "ours",
+        "attention_tasks",
+    ),
+    Timeout(
+        "sample.all",
+        "record",
+        (),
+        "a sample of the grid, of a site or of a share",
+        30 * DAY,
+        "deleted",
+        "ours",
+        "old_samples",
+    ),
+    Timeout(
+        "sample.pair",
+        "record",
+        (),
+        "a sample of a share at a site",
+        7 * DAY,
+        "deleted",
+        "ours",
+        "old_samples",
+    ),
+)
+
+TABLE: Final[Mapping[str, Timeout]] = MappingProxyType(
+    {row.name: row for row in (*_TASK_ROWS, *(_job_row(rule) for rule in TIMEOUTS), *_OTHER_ROWS)}
+)
+"""All rows by name."""
+
+SILENT_JOB_RULES: Final = _SILENCE
+SLOW_JOB_RULES: Final = frozenset(rule.name for rule in TIMEOUTS) - _SILENCE
+
+PARAMETERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "task.stuck": ("watchdog", "PENDING_TIMEOUT"),
+        "job.defined": ("job_timeout", "TIMEOUT_defined"),
+        "job.build_defined": ("job_timeout", "TIMEOUT_defined"),
+        "job.holding": ("job_timeout", "TIMEOUT_holding"),
+        "job.heartbeat": ("watcher", "HEARTBEAT_TIMEOUT"),
+        "job.own_transfer": ("watcher", "HEARTBEAT_TIMEOUT"),
+        "job.analysis": ("rebroker", "ANALY_TIMEOUT"),
+    }
+)
+"""Parameters of the configuration, in hours, by the row that they set."""
