@@ -17,7 +17,7 @@ from brokerage_app.models import GlobalShare, Queue
 from jedisite.database.sql import hot_cursor
 from tasks_app.agents.watchdogs import job_timeouts, old_failures, rebrokerage, user_priorities
 from tasks_app.dispatch.handing_out import Request, get_jobs
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes
 from tasks_app.domain.priorities import Raise
 from tasks_app.domain.reasons import Reason
 from tasks_app.generation import groups, throttle
@@ -103,7 +103,7 @@ def sandboxes_that_are_removed(made: SimpleNamespace) -> Taken:
 
 @at("tasks_app/agents/watchdogs/rebrokerage.py:_LOCK")
 def jobs_that_go_elsewhere(made: SimpleNamespace) -> Taken:
-    step = FastRebrokerage("MC", "A", 9, Reason(refusal_codes.JOB_QUEUE_OVERLOADED, "x"))
+    step = FastRebrokerage("MC", "A", 9, Reason(job_refusal_codes.JOB_QUEUE_OVERLOADED, "x"))
 
     def close(ids: list[int]) -> None:
         with transaction.atomic(), hot_cursor() as cursor:

@@ -26,8 +26,6 @@ STILL_LONGER = {
     "brokerage_app/vocabulary/snapshot.py",
     "tasks_app/api/v2/serializers.py",
     "tasks_app/audit/flow_invariants.py",
-    "tasks_app/domain/job_timeouts.py",
-    "tasks_app/domain/refusal_codes.py",
     "tasks_app/explaining/rules/gates.py",
     "tasks_app/explaining/why_task.py",
     "tasks_app/gpi/client.py",

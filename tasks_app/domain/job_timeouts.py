@@ -17,13 +17,15 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, Literal
 
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes as codes
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import JOB_OPEN, JobStatus
 
 URGENT: Final = 800
 """Priority from which a job is urgent."""
+URGENT_EVENTS: Final = 900
+"""The same of a job of events."""
 LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 """Component and code of the error of a job that fell silent."""
 ANALYSIS_LABELS: Final = frozenset({"user", "panda"})
@@ -195,221 +197,130 @@ def _queue_asleep(job: JobView, now: datetime) -> bool:
     return job.queue.closed or (started is not None and now - started >= QUEUE_ASLEEP)
 
 
-def _task_asleep(job: JobView, now: datetime) -> bool:
-    return job.task_active_at is None or now - job.task_active_at >= TASK_ASLEEP
+def _is_orphan(job: JobView, now: datetime) -> bool:
+    return job.orphan_merge
+
+
+def _builds(job: JobView, now: datetime) -> bool:
+    return job.build
+
+
+def _at_closed_queue(job: JobView, now: datetime) -> bool:
+    return job.queue.closed and not job.build
+
+
+def _gets_nothing(job: JobView, now: datetime) -> bool:
+    """Its task gets nothing done at the queue."""
+    asleep = job.task_active_at is None or now - job.task_active_at >= TASK_ASLEEP
+    return asleep and not job.build
+
+
+def _may_leave_silent_queue(job: JobView, now: datetime) -> bool:
+    return job.queue.silent and not (job.bound or job.build or job.merge)
+
+
+def _urgent_events(job: JobView, now: datetime) -> bool:
+    return job.event_service and (job.merge or job.priority >= URGENT_EVENTS)
+
+
+def _has_no_report(job: JobView, now: datetime) -> bool:
+    return not job.report_waits
+
+
+def _moves_outputs(job: JobView, now: datetime) -> bool:
+    return job.own_stage_out
+
+
+def _transfers_in_turn(job: JobView, now: datetime) -> bool:
+    return not _urgent_transfer(job)
 
 
 J, H, D = JobStatus, timedelta(hours=1), timedelta(days=1)
+_ANY, _PROD, _ANALY, _NOT_ANALY = Labels.ANY, Labels.PRODUCTION, Labels.ANALYSIS, Labels.NOT_ANALYSIS
+_URGENT: Final = Priority.URGENT
+_STARTED, _RUNNING = frozenset({J.ACTIVATED, J.STARTING}), frozenset({J.STARTING, J.RUNNING})
 _DEFINED = frozenset({J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED})
 _QUEUED = frozenset({J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING})
-_ACTIVE = JOB_OPEN - _DEFINED
-_WAITED, _SILENT = refusal_codes.JOB_WAITED_TOO_LONG, refusal_codes.JOB_LOST_HEARTBEAT
+_ACTIVE, _MOVING = JOB_OPEN - _DEFINED, J.TRANSFERRING
 
 
-def _kill(
+def _row(
     name: str,
     statuses: frozenset[JobStatus] | JobStatus,
     labels: Labels,
     since: Moment,
     limit: timedelta,
-    kill: Kill,
+    end: Kill | Do,
     sentence: str,
-    code: str = _WAITED,
+    code: str = "",
     also: Condition | None = None,
     priority: Priority = Priority.ANY,
     vary: Vary | None = None,
 ) -> TimeoutRule:
-    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.KILL, code, sentence, kill, also, vary)
-
-
-def _fail(
-    name: str,
-    statuses: frozenset[JobStatus] | JobStatus,
-    labels: Labels,
-    since: Moment,
-    limit: timedelta,
-    sentence: str,
-    code: str = _SILENT,
-    also: Condition | None = None,
-    priority: Priority = Priority.ANY,
-    vary: Vary | None = None,
-) -> TimeoutRule:
-    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.FAIL, code, sentence, None, also, vary)
-
-
-def _set(statuses: frozenset[JobStatus] | JobStatus) -> frozenset[JobStatus]:
-    return frozenset({statuses}) if isinstance(statuses, JobStatus) else statuses
+    """`end` is a kill code, or what else is done; without a code, a killed job waited too long and a failed one fell silent."""
+    states = frozenset({statuses}) if isinstance(statuses, JobStatus) else statuses
+    do, kill = (Do.KILL, end) if isinstance(end, Kill) else (end, None)
+    code = code or (codes.JOB_WAITED_TOO_LONG if kill else codes.JOB_LOST_HEARTBEAT)
+    return TimeoutRule(name, states, labels, priority, since, limit, do, code, sentence, kill, also, vary)
 
 
 _OUT = "{status} for more than {limit}"
 _QUIET = "no heartbeat of the {status} job since {since} UTC, {limit} are the limit"
 _HELD = "its end could not be booked within {limit}"
 _STUCK = "outputs did not arrive within {limit}"
+_ORPHAN = "nothing waits for this merge job any more"
+_NO_START = "{status} for more than {limit} at a queue ({queue}) that starts no jobs"
+_CLOSED = "the queue ({queue}) is {queue_status}"
+_NOT_STARTED = "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h"
+_NOT_FETCHED = "activated for more than {limit} at a queue ({queue}) whose pilots have stopped asking for jobs"
+_NOT_ENDED = "not ended within {limit} after it was made"
+_NO_NEWS = "no news of its outputs for {limit}"
+
+EXPIRED, REASSIGN, FAIL = Kill.EXPIRED, Kill.REASSIGN, Do.FAIL
+INACTIVE, TOO_LONG = codes.JOB_QUEUE_INACTIVE, codes.JOB_RAN_TOO_LONG
+UNBOOKED, NOT_ARRIVED = codes.JOB_NOT_BOOKED, codes.JOB_TRANSFER_TOO_LONG
 
 TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
-    _kill(
-        "orphan_merge",
-        JOB_OPEN,
-        Labels.ANY,
-        "created",
-        H / 2,
-        Kill.JEDI_FORCE,
-        "nothing waits for this merge job any more",
-        refusal_codes.JOB_NO_PARENT,
-        lambda job, now: job.orphan_merge,
+    _row("orphan_merge", JOB_OPEN, _ANY, "created", H / 2, Kill.JEDI_FORCE, _ORPHAN, codes.JOB_NO_PARENT, _is_orphan),
+    _row("pending", J.PENDING, _ANY, "created", H, Kill.EXPIRED_WAITING, _OUT),
+    _row("waiting", J.WAITING, _ANY, "created", H / 2, Kill.EXPIRED_WAITING, _OUT),
+    _row("build_defined", J.DEFINED, _ANY, "status", 4 * H, EXPIRED, _OUT, also=_builds),
+    _row("defined", J.DEFINED, _PROD, "status", 4 * H, REASSIGN, _OUT),
+    _row("assigned", J.ASSIGNED, _PROD, "status", 12 * H, REASSIGN, _OUT),
+    _row(
+        "urgent_inactive", _STARTED, _NOT_ANALY, "status", 4 * H, REASSIGN, _NO_START, INACTIVE, _queue_asleep, _URGENT
     ),
-    _kill("pending", J.PENDING, Labels.ANY, "created", H, Kill.EXPIRED_WAITING, _OUT),
-    _kill("waiting", J.WAITING, Labels.ANY, "created", H / 2, Kill.EXPIRED_WAITING, _OUT),
-    _kill("build_defined", J.DEFINED, Labels.ANY, "status", 4 * H, Kill.EXPIRED, _OUT, also=lambda job, now: job.build),
-    _kill("defined", J.DEFINED, Labels.PRODUCTION, "status", 4 * H, Kill.REASSIGN, _OUT),
-    _kill("assigned", J.ASSIGNED, Labels.PRODUCTION, "status", 12 * H, Kill.REASSIGN, _OUT),
-    _kill(
-        "urgent_inactive",
-        frozenset({J.ACTIVATED, J.STARTING}),
-        Labels.NOT_ANALYSIS,
-        "status",
-        4 * H,
-        Kill.REASSIGN,
-        "{status} for more than {limit} at a queue ({queue}) that starts no jobs",
-        refusal_codes.JOB_QUEUE_INACTIVE,
-        _queue_asleep,
-        Priority.URGENT,
-    ),
-    _kill(
-        "analysis_closed",
-        _QUEUED,
-        Labels.ANALYSIS,
-        "created",
-        timedelta(0),
-        Kill.REASSIGN,
-        "the queue ({queue}) is {queue_status}",
-        refusal_codes.JOB_QUEUE_INACTIVE,
-        lambda job, now: job.queue.closed and not job.build,
-    ),
-    _kill(
-        "analysis",
-        _QUEUED,
-        Labels.ANALYSIS,
-        "created",
-        12 * H,
-        Kill.REASSIGN,
-        "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h",
-        also=lambda job, now: not job.build and _task_asleep(job, now),
-        vary=_by_group,
-    ),
-    _kill(
-        "silent_queue",
-        J.ACTIVATED,
-        Labels.ANY,
-        "status",
-        H / 6,
-        Kill.REASSIGN,
-        "activated for more than {limit} at a queue ({queue}) whose pilots have stopped asking for jobs",
-        refusal_codes.JOB_QUEUE_INACTIVE,
-        lambda job, now: job.queue.silent and not (job.bound or job.build or job.merge),
-    ),
-    _kill("activated", frozenset({J.ACTIVATED, J.STARTING}), Labels.PRODUCTION, "status", 2 * D, Kill.REASSIGN, _OUT),
-    _kill("throttled", J.THROTTLED, Labels.ANY, "status", 7 * D, Kill.EXPIRED, _OUT),
-    _fail("sent", J.SENT, Labels.ANY, "heartbeat", H / 2, _QUIET),
-    _kill(
-        "events",
-        frozenset({J.STARTING, J.RUNNING}),
-        Labels.ANY,
-        "status",
-        D,
-        Kill.EXPIRED,
-        _OUT,
-        refusal_codes.JOB_RAN_TOO_LONG,
-        lambda job, now: job.event_service and (job.merge or job.priority >= 900),
-    ),
-    _kill("running", J.RUNNING, Labels.ANY, "status", 21 * D, Kill.EXPIRED, _OUT, refusal_codes.JOB_RAN_TOO_LONG),
-    _fail(
-        "heartbeat",
-        frozenset({J.STARTING, J.RUNNING}),
-        Labels.ANY,
-        "heartbeat",
-        2 * H,
-        _QUIET,
-        vary=_by_workflow("heartbeat"),
-    ),
-    _fail(
-        "holding_analysis",
-        J.HOLDING,
-        Labels.ANALYSIS,
-        "status",
-        3 * H,
-        _HELD,
-        refusal_codes.JOB_NOT_BOOKED,
-        lambda job, now: not job.report_waits,
-    ),
-    _fail(
-        "holding_urgent",
-        J.HOLDING,
-        Labels.NOT_ANALYSIS,
-        "status",
-        3 * H,
-        _HELD,
-        refusal_codes.JOB_NOT_BOOKED,
-        None,
-        Priority.URGENT,
-    ),
-    _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", 48 * H, _HELD, refusal_codes.JOB_NOT_BOOKED),
-    _fail(
+    _row("analysis_closed", _QUEUED, _ANALY, "created", 0 * H, REASSIGN, _CLOSED, INACTIVE, _at_closed_queue),
+    _row("analysis", _QUEUED, _ANALY, "created", 12 * H, REASSIGN, _NOT_STARTED, also=_gets_nothing, vary=_by_group),
+    _row("silent_queue", J.ACTIVATED, _ANY, "status", H / 6, REASSIGN, _NOT_FETCHED, INACTIVE, _may_leave_silent_queue),
+    _row("activated", _STARTED, _PROD, "status", 2 * D, REASSIGN, _OUT),
+    _row("throttled", J.THROTTLED, _ANY, "status", 7 * D, EXPIRED, _OUT),
+    _row("sent", J.SENT, _ANY, "heartbeat", H / 2, FAIL, _QUIET),
+    _row("events", _RUNNING, _ANY, "status", D, EXPIRED, _OUT, TOO_LONG, _urgent_events),
+    _row("running", J.RUNNING, _ANY, "status", 21 * D, EXPIRED, _OUT, TOO_LONG),
+    _row("heartbeat", _RUNNING, _ANY, "heartbeat", 2 * H, FAIL, _QUIET, vary=_by_workflow("heartbeat")),
+    _row("holding_analysis", J.HOLDING, _ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, _has_no_report),
+    _row("holding_urgent", J.HOLDING, _NOT_ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, priority=_URGENT),
+    _row("holding", J.HOLDING, _NOT_ANALY, "status", 48 * H, FAIL, _HELD, UNBOOKED),
+    _row(
         "own_transfer",
-        J.TRANSFERRING,
-        Labels.ANY,
+        _MOVING,
+        _ANY,
         "heartbeat",
         2 * H,
+        FAIL,
         _QUIET,
-        also=lambda job, now: job.own_stage_out,
+        also=_moves_outputs,
         vary=_by_workflow("own_transfer"),
     ),
-    _fail(
-        "transferring_urgent",
-        J.TRANSFERRING,
-        Labels.NOT_ANALYSIS,
-        "status",
-        2 * D,
-        _STUCK,
-        refusal_codes.JOB_TRANSFER_TOO_LONG,
-        None,
-        Priority.URGENT,
-        _transfer,
+    _row(
+        "transferring_urgent", _MOVING, _NOT_ANALY, "status", 2 * D, FAIL, _STUCK, NOT_ARRIVED, None, _URGENT, _transfer
     ),
-    _fail(
-        "transferring",
-        J.TRANSFERRING,
-        Labels.ANY,
-        "status",
-        6 * D,
-        _STUCK,
-        refusal_codes.JOB_TRANSFER_TOO_LONG,
-        lambda job, now: not _urgent_transfer(job),
-        vary=_transfer,
-    ),
-    TimeoutRule(
-        "transfer_check",
-        frozenset({J.TRANSFERRING}),
-        Labels.ANALYSIS,
-        Priority.ANY,
-        "heartbeat",
-        2 * H,
-        Do.RECHECK,
-        refusal_codes.JOB_TRANSFER_UNCHECKED,
-        "no news of its outputs for {limit}",
-    ),
-    _kill("before_activation", _DEFINED, Labels.ANY, "created", 7 * D, Kill.EXPIRED, _OUT),
-    _kill("activated_others", J.ACTIVATED, Labels.OTHER, "status", 7 * D, Kill.EXPIRED, _OUT),
-    _kill(
-        "active_analysis",
-        _ACTIVE - {J.MERGING},
-        Labels.ANALYSIS,
-        "created",
-        7 * D,
-        Kill.EXPIRED,
-        "not ended within {limit} after it was made",
-        refusal_codes.JOB_RAN_TOO_LONG,
-    ),
+    _row("transferring", _MOVING, _ANY, "status", 6 * D, FAIL, _STUCK, NOT_ARRIVED, _transfers_in_turn, vary=_transfer),
+    _row("transfer_check", _MOVING, _ANALY, "heartbeat", 2 * H, Do.RECHECK, _NO_NEWS, codes.JOB_TRANSFER_UNCHECKED),
+    _row("before_activation", _DEFINED, _ANY, "created", 7 * D, EXPIRED, _OUT),
+    _row("activated_others", J.ACTIVATED, Labels.OTHER, "status", 7 * D, EXPIRED, _OUT),
+    _row("active_analysis", _ACTIVE - {J.MERGING}, _ANALY, "created", 7 * D, EXPIRED, _NOT_ENDED, TOO_LONG),
 )
 """All time-outs; of those that are over, the first one counts."""
 

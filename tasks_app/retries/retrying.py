@@ -17,7 +17,7 @@ from psycopg.types.json import Json
 
 from jedisite.agents.passes import kick
 from jedisite.database.sql import numbers, texts
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.job_errors import ERRORS_OF_J, JobError
 from tasks_app.domain.retry_rules import (
     SITE_ENDS,
@@ -35,7 +35,11 @@ from tasks_app.retries.rules.retry import FailedJob, FileAttempts, RetryDecision
 log = structlog.get_logger(__name__)
 MEMORY_ACTIONS = frozenset({Action.INCREASE_MEMORY, Action.MEMORY_XTIMES})
 TASK_CODES = frozenset(
-    {refusal_codes.RETRY_TASK_MEMORY, refusal_codes.RETRY_MORE_CPU_TIME, refusal_codes.RETRY_LESS_INPUT}
+    {
+        attempt_refusal_codes.RETRY_TASK_MEMORY,
+        attempt_refusal_codes.RETRY_MORE_CPU_TIME,
+        attempt_refusal_codes.RETRY_LESS_INPUT,
+    }
 )
 """Reasons that are about the whole task."""
 RULE_CODES = ("NG", "MF", "RM")

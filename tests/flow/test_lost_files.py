@@ -239,7 +239,7 @@ def test_an_aborted_task_that_runs_again_for_a_lost_file_processes_what_was_left
         pilot.start(job)
         pilot.end(job)
     settle()
-    command_queue.give_commandcommand_queue.give_command(made, "kill", by="ada")
+    command_queue.give_command(made, "kill", by="ada")
     settle()
     assert (status(made), counters(made)) == ("aborted", (6, 2, 2, 0))
     recover(made, outputs(), by="olga")
@@ -269,14 +269,13 @@ def test_a_child_loses_what_it_has_not_used_and_gets_what_is_made_in_its_place()
     (job,) = pilot.fetch(1)
     pilot.start(job)
     from tasks_app.agents import commando
-    from tasks_app.submission import command_queue
 
-    command_queue.give_commandcommand_queue.give_command(second, "pause", by="ada")
+    command_queue.give_command(second, "pause", by="ada")
     commando.run()
     File.objects.filter(task_id=second, lfn="lab.p.000004.root")
     found = recover(first, ["lab.p.000001.root", "lab.p.000004.root"], by="olga")
     assert found.readers == {}, "all files have jobs"
-    command_queue.give_commandcommand_queue.give_command(second, "resume", by="ada")
+    command_queue.give_command(second, "resume", by="ada")
     commando.run()
     pilot.end(job)
     drive(pilot)

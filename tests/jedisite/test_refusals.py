@@ -1,8 +1,8 @@
 import pytest
 
 import brokerage_app.vocabulary.codes
-import tasks_app.domain.refusal_codes
 from jedisite import refusals
+from tasks_app.domain import attempt_refusal_codes, job_refusal_codes, refusal_codes
 
 
 @pytest.fixture
@@ -44,7 +44,9 @@ def test_groups_are_from_the_list(empty_registry: None) -> None:
         refusals.register("rain", "Rain", "weather", severity="info", who_can_fix="user", advice="")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("module", [brokerage_app.vocabulary.codes, tasks_app.domain.refusal_codes])
+@pytest.mark.parametrize(
+    "module", [brokerage_app.vocabulary.codes, refusal_codes, job_refusal_codes, attempt_refusal_codes]
+)
 def test_every_code_of_a_room_is_registered_under_its_own_name(module: object) -> None:
     found = {name: value for name, value in vars(module).items() if name.isupper()}
     assert found

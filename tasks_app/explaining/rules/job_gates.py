@@ -9,7 +9,7 @@ from typing import Final
 
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
 from tasks_app.explaining.rules.gates import Answer, Gate
 from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
@@ -116,14 +116,14 @@ def _alive(facts: JobFacts) -> Gate:
     title = "It has not failed"
     if facts.status in JOB_FINAL and facts.status != J.FINISHED:
         said = facts.error or f"the job is {facts.status}"
-        return Gate("alive", title, "no", refusal_codes.JOB_ENDED_BADLY, said, facts.since)
+        return Gate("alive", title, "no", job_refusal_codes.JOB_ENDED_BADLY, said, facts.since)
     return Gate("alive", title, "yes", "", f"the job is {facts.status}", facts.since)
 
 
 def _brokered(facts: JobFacts) -> Gate:
     title = "A site was chosen for it"
     if not facts.site:
-        return Gate("brokered", title, "no", refusal_codes.NO_SITE_CHOSEN, "the job has no site", facts.made_at)
+        return Gate("brokered", title, "no", job_refusal_codes.NO_SITE_CHOSEN, "the job has no site", facts.made_at)
     chosen = facts.chosen
     if chosen is None:
         return Gate("brokered", title, "yes", "", f"{facts.site}; the decision is not kept", facts.made_at)
@@ -140,10 +140,15 @@ def _activated(facts: JobFacts) -> Gate:
     if facts.builder is not None:
         number, status = facts.builder
         said = f"job {number}, which builds its library, is {status}"
-        return Gate(name, title, "no", refusal_codes.JOB_WAITS_FOR_LIBRARY, said, facts.since)
+        return Gate(name, title, "no", job_refusal_codes.JOB_WAITS_FOR_LIBRARY, said, facts.since)
     if facts.status == J.ASSIGNED:
         return Gate(
-            name, title, "no", refusal_codes.JOB_WAITS_FOR_INPUT, f"its input is brought to {facts.site}", facts.since
+            name,
+            title,
+            "no",
+            job_refusal_codes.JOB_WAITS_FOR_INPUT,
+            f"its input is brought to {facts.site}",
+            facts.since,
         )
     return Gate(name, title, "no", refusal_codes.JOBS_NOT_ACTIVATED, f"the job is {facts.status}", facts.since)
 
@@ -190,7 +195,9 @@ def _turn(facts: JobFacts) -> Gate:
         return Gate(name, title, "not asked", "", "it is not in the queue of its site yet")
     if facts.unwalled:
         said = f"{facts.site} runs jobs of administrators only, as nothing keeps payloads apart there: {facts.unwalled}"
-        return Gate(name, title, "no", refusal_codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since))
+        return Gate(
+            name, title, "no", job_refusal_codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since)
+        )
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets it")
@@ -206,7 +213,7 @@ def _turn(facts: JobFacts) -> Gate:
         said = f"{said}; {before}" if said else before
     if facts.pilot is not None and not facts.pilot.asks_now:
         said += f"; {no_pilot_came(facts.site, [facts.pilot])}"
-    return Gate(name, title, "no", refusal_codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
+    return Gate(name, title, "no", job_refusal_codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
 
 
 def _sent(facts: JobFacts) -> Gate:
@@ -221,18 +228,18 @@ def _running(facts: JobFacts) -> Gate:
     heard = "no sign of life yet" if silent is None else f"the last sign of life came {silent:.0f} s ago"
     if facts.status in JOB_AT_PILOT and silent is not None and silent > facts.timeout_s:
         said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
-        return Gate(name, title, "no", refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
+        return Gate(name, title, "no", job_refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
     says = heard if facts.status == J.RUNNING else "it ran"
     found = _gate(name, title, facts, reached=(J.RUNNING,), stage=3, says=says)
     return found or Gate(
-        name, title, "no", refusal_codes.JOB_STARTS, f"the job is {facts.status}, {heard}", facts.since
+        name, title, "no", job_refusal_codes.JOB_STARTS, f"the job is {facts.status}, {heard}", facts.since
     )
 
 
 _ENDING: Final = {
-    J.HOLDING: (refusal_codes.JOB_IS_BOOKED, "its report is there and not booked yet"),
-    J.TRANSFERRING: (refusal_codes.JOB_OUTPUT_MOVES, "its outputs are moved to where they are gathered"),
-    J.MERGING: (refusal_codes.JOB_OUTPUT_MERGES, "its outputs wait to be merged"),
+    J.HOLDING: (job_refusal_codes.JOB_IS_BOOKED, "its report is there and not booked yet"),
+    J.TRANSFERRING: (job_refusal_codes.JOB_OUTPUT_MOVES, "its outputs are moved to where they are gathered"),
+    J.MERGING: (job_refusal_codes.JOB_OUTPUT_MERGES, "its outputs wait to be merged"),
 }
 
 

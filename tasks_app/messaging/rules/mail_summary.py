@@ -10,7 +10,7 @@ from typing import Final
 
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes
 from tasks_app.domain.job_errors import PAYLOAD_FAILED, TRANS, JobError
 from tasks_app.domain.states import TaskStatus
 from tasks_app.params.clientwords import OPTIONS
@@ -71,9 +71,9 @@ _ADVICE: Final[Mapping[str, str]] = {
     "pilot:1150": "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
     "pilot:1165": "See in the log why the payload writes no such file, and whether its name is the one you gave.",
     "pilot:1212": _MORE_MEMORY,
-    "pilot:1213": refusals.get(refusal_codes.JOB_RAN_TOO_LONG).advice,
+    "pilot:1213": refusals.get(job_refusal_codes.JOB_RAN_TOO_LONG).advice,
     "pilot:1235": _MORE_MEMORY,
-    "jobdispatcher:100": refusals.get(refusal_codes.JOB_LOST_HEARTBEAT).advice,
+    "jobdispatcher:100": refusals.get(job_refusal_codes.JOB_LOST_HEARTBEAT).advice,
     "ddm:201": "See in the log whether the payload wrote all of its outputs.",
 }
 PAYLOAD_ADVICE: Final = "Read the log of one of these jobs; running the payload by hand on its input often shows more."

@@ -15,7 +15,7 @@ from typing import Final
 
 from brokerage_app.formulas.memory import COMPENSATION_PERCENT, cores_for_typing, is_per_core
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.params.splitrule import SplitRule
 
@@ -108,14 +108,14 @@ def increase_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles) -> M
     had, used = normalised_job_mb(job, needs), normalised_pss_mb(job, needs)
     if had >= TOP_MB:
         detail = f"the job had {had} MB{_per_core(needs)} already, and {TOP_MB} MB is the most"
-        return MemoryRaise(None, None, (Reason(refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
+        return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
     rung = next_rung(max(had, used)) or TOP_MB
     if needs.ram > rung:
         detail = f"the task gives {needs.ram} MB{_per_core(needs)} already, more than the next step of {rung} MB"
-        return MemoryRaise(None, None, (Reason(refusal_codes.RETRY_NOT_APPLICABLE, detail),))
+        return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail),))
     measured = f" and used {used} MB" if used else ""
     detail = f"the job had {had} MB{measured}, its inputs get {rung} MB{_per_core(needs)}"
-    reasons = [Reason(refusal_codes.RETRY_MORE_MEMORY, detail)]
+    reasons = [Reason(attempt_refusal_codes.RETRY_MORE_MEMORY, detail)]
     task_mb = None
     if task_is_due(files, needs):
         task_mb = next_rung(max(needs.ram, had, files.highest_mb - 1)) or TOP_MB
@@ -137,16 +137,16 @@ def multiply_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles, rule
         detail = "the task names no step of memory (RY), so the memory stays as it is"
         if step:
             detail = f"neither job ({had} MB) nor task ({needs.ram} MB) tell the memory to start from"
-        return MemoryRaise(None, None, (Reason(refusal_codes.RETRY_NOT_APPLICABLE, detail),))
+        return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail),))
     target = -(-had * step // needs.ram)
     if most:
         target = min(target, most // (cores_for_typing(job.cores) if is_per_core(needs.unit) else 1))
     if target <= had:
         limit = f", at most {most} MB a job" if most else ""
         detail = f"{had} MB{_per_core(needs)} × {step}/{needs.ram}{limit} gives {target} MB, no more than the job had"
-        return MemoryRaise(None, None, (Reason(refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
+        return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
     detail = f"the job had {had} MB, its inputs get {target} MB{_per_core(needs)} ({step}/{needs.ram} of it)"
-    reasons = [Reason(refusal_codes.RETRY_MORE_MEMORY, detail)]
+    reasons = [Reason(attempt_refusal_codes.RETRY_MORE_MEMORY, detail)]
     task_mb = target if task_is_due(files, needs) and target > needs.ram else None
     if task_mb:
         reasons.append(_task_reason(files, needs, task_mb))
@@ -168,7 +168,7 @@ def _task_reason(files: RaisedFiles, needs: MemoryNeeds, task_mb: int) -> Reason
         f"{files.raised} of {plural(files.total, 'input file')} needed more than {needs.ram} MB,"
         f" so the whole task gets {task_mb} MB{_per_core(needs)}"
     )
-    return Reason(refusal_codes.RETRY_TASK_MEMORY, detail)
+    return Reason(attempt_refusal_codes.RETRY_TASK_MEMORY, detail)
 
 
 def _per_core(needs: MemoryNeeds) -> str:

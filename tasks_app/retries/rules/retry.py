@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.retry_rules import Action, Circumstances, ErrorClass, RetryRule, is_system_error, select, site_end
@@ -182,7 +182,9 @@ def _forgive(draft: _Draft, system: ErrorClass) -> _Draft:
         i: f if f.max_failure is None else replace(f, max_failure=f.max_failure + 1) for i, f in draft.files.items()
     }
     detail = f"{system.error_source} error {system.error_code} is the system's, so the failure does not count"
-    return replace(draft, files=files, reasons=(*draft.reasons, Reason(refusal_codes.RETRY_SYSTEM_ERROR, detail)))
+    return replace(
+        draft, files=files, reasons=(*draft.reasons, Reason(attempt_refusal_codes.RETRY_SYSTEM_ERROR, detail))
+    )
 
 
 def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
@@ -195,13 +197,13 @@ def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
     if not spared:
         return draft
     detail = f"the site ended the job ({ended.error_source} error {ended.error_code}), so the attempt does not count"
-    reason = Reason(refusal_codes.RETRY_SITE_ENDED, detail)
+    reason = Reason(attempt_refusal_codes.RETRY_SITE_ENDED, detail)
     return replace(draft, files={**draft.files, **spared}, reasons=(*draft.reasons, reason))
 
 
 def _recorded(error: JobError, rule: RetryRule) -> Reason:
     detail = f"retry rule {rule.id} ({rule.action}) fits {error.component} error {error.code} but is not active"
-    return Reason(refusal_codes.RETRY_NOT_APPLICABLE, detail)
+    return Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail)
 
 
 def _limit(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRule) -> _Draft:
@@ -213,10 +215,11 @@ def _limit(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRule) -> _
         wanted = f.attempt if rule.action == Action.NO_RETRY else max(most, f.attempt)
         files[i] = f if f.max_attempt is not None and f.max_attempt <= wanted else replace(f, max_attempt=wanted)
     if rule.action == Action.NO_RETRY:
-        reason = Reason(refusal_codes.RETRY_NONE, f"{named} is not tried again (retry rule {rule.id})")
+        reason = Reason(attempt_refusal_codes.RETRY_NONE, f"{named} is not tried again (retry rule {rule.id})")
     else:
         reason = Reason(
-            refusal_codes.RETRY_LIMITED, f"{named} is tried {plural(most, 'time')} at most (retry rule {rule.id})"
+            attempt_refusal_codes.RETRY_LIMITED,
+            f"{named} is tried {plural(most, 'time')} at most (retry rule {rule.id})",
         )
     return replace(draft, files=files, reasons=(*draft.reasons, reason))
 
@@ -248,7 +251,7 @@ def _raise_cpu_time(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryR
         return _nothing(draft, f"the CPU time of the task is fixed ({task.cpu_time_unit})")
     if task.has_finished:
         reason = Reason(
-            refusal_codes.RETRY_MORE_CPU_TIME, "jobs have finished, so CPU time is measured again from them"
+            attempt_refusal_codes.RETRY_MORE_CPU_TIME, "jobs have finished, so CPU time is measured again from them"
         )
         return replace(draft, task=replace(draft.task, measure_again=True), reasons=(*draft.reasons, reason))
     seconds = job.walltime_s - task.base_walltime_s
@@ -260,7 +263,7 @@ def _raise_cpu_time(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryR
     if task.cpu_time is not None and _hs06s(value, unit) <= _hs06s(task.cpu_time, task.cpu_time_unit):
         return _nothing(draft, f"{value} {unit} would be no more than {task.cpu_time} {task.cpu_time_unit}")
     detail = f"the job ran {job.walltime_s:.0f} s for {plural(max(job.events, 1), 'event')}, so an event counts {value} {unit}"
-    reason = Reason(refusal_codes.RETRY_MORE_CPU_TIME, detail)
+    reason = Reason(attempt_refusal_codes.RETRY_MORE_CPU_TIME, detail)
     change = replace(draft.task, cpu_time=value, cpu_time_unit=unit)
     return replace(draft, task=change, reasons=(*draft.reasons, reason))
 
@@ -298,13 +301,13 @@ def _reduce_input(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRul
     if changed == task.rule:
         return _nothing(draft, f"input is reduced already: {', '.join(words)}")
     reason = Reason(
-        refusal_codes.RETRY_LESS_INPUT, f"after {plural(attempt, 'attempt')} jobs read less: {', '.join(words)}"
+        attempt_refusal_codes.RETRY_LESS_INPUT, f"after {plural(attempt, 'attempt')} jobs read less: {', '.join(words)}"
     )
     return replace(draft, task=replace(draft.task, rule=changed), reasons=(*draft.reasons, reason))
 
 
 def _nothing(draft: _Draft, detail: str) -> _Draft:
-    return replace(draft, reasons=(*draft.reasons, Reason(refusal_codes.RETRY_NOT_APPLICABLE, detail)))
+    return replace(draft, reasons=(*draft.reasons, Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail)))
 
 
 _EFFECTS: Final[Mapping[Action, Callable[[_Draft, FailedJob, RetryTask, RetryRule], _Draft]]] = MappingProxyType(

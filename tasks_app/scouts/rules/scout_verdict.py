@@ -16,7 +16,7 @@ from typing import Final
 from brokerage_app.formulas.memory import is_per_core
 from brokerage_app.formulas.walltime import hs06s_per_event
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.units import percentile
 from tasks_app.params.splitrule import SplitRule
@@ -169,7 +169,10 @@ def judge(view: ScoutView, limits: ScoutLimits) -> ScoutVerdict:
     if larger:
         rule = larger
         messages += (
-            Reason(refusal_codes.SCOUTS_LARGER_JOBS, f"{_short_words(view, limits)}, so the split rule becomes {rule}"),
+            Reason(
+                attempt_refusal_codes.SCOUTS_LARGER_JOBS,
+                f"{_short_words(view, limits)}, so the split rule becomes {rule}",
+            ),
         )
     skipped = {_many_short, _low_efficiency} if larger else set()
     for test, always in _TESTS:
@@ -210,19 +213,20 @@ def _rate_words(view: ScoutView, wanted: float) -> str:
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.build_failures >= BUILD_ATTEMPTS:
         return Reason(
-            refusal_codes.SCOUTS_BUILD_FAILED,
+            attempt_refusal_codes.SCOUTS_BUILD_FAILED,
             f"{plural(view.build_failures, 'build job')} failed, the limit is {BUILD_ATTEMPTS}",
         )
     if view.finished_jobs <= 0:
         return Reason(
-            refusal_codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed"
+            attempt_refusal_codes.SCOUTS_NONE_FINISHED,
+            f"no scout job finished, {plural(view.exhausted, 'input file')} failed",
         )
     wanted = _wanted_rate(view)
     if wanted is None:
         return None
     least = wanted if limits.min_ok_rate is None else min(wanted, limits.min_ok_rate)
     if _below(view, least):
-        return Reason(refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, least))
+        return Reason(attempt_refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, least))
     return None
 
 
@@ -231,7 +235,7 @@ def _low_success(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     wanted = _wanted_rate(view)
     if wanted is None or limits.min_ok_rate is None or not _below(view, wanted):
         return None
-    return Reason(refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, wanted))
+    return Reason(attempt_refusal_codes.SCOUTS_TOO_FEW_SUCCEEDED, _rate_words(view, wanted))
 
 
 def _cpu_time(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -247,7 +251,7 @@ def _cpu_time(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     ):
         return None
     times = f"{scout / preset:.1f} times the {preset:g} declared, {limits.wrong_cpu_factor:g} times are allowed"
-    return Reason(refusal_codes.SCOUTS_CPU_TIME, f"scouts need {scout:g} HS06 s an event, {times}")
+    return Reason(attempt_refusal_codes.SCOUTS_CPU_TIME, f"scouts need {scout:g} HS06 s an event, {times}")
 
 
 def _memory(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -257,7 +261,7 @@ def _memory(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if not declared < most < found:
         return None
     return Reason(
-        refusal_codes.SCOUTS_MEMORY,
+        attempt_refusal_codes.SCOUTS_MEMORY,
         f"scouts need {found} MB a core, {declared} MB were declared, the limit is {most} MB",
     )
 
@@ -266,7 +270,9 @@ def _leak(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     leak, most = view.measured.leak_kb_s_per_core, limits.leak_kb_s_per_core
     if leak is None or most is None or leak <= most:
         return None
-    return Reason(refusal_codes.SCOUTS_MEMORY_LEAK, f"scouts leak {leak:.3g} kB/s a core, {most:g} are worth a look")
+    return Reason(
+        attempt_refusal_codes.SCOUTS_MEMORY_LEAK, f"scouts leak {leak:.3g} kB/s a core, {most:g} are worth a look"
+    )
 
 
 def _short(view: ScoutView, limits: ScoutLimits) -> list[JobSample]:
@@ -293,7 +299,7 @@ def _many_short(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.limited_by_scratch or (free and grown_s > limits.short_minutes * 60):
         return None
     return Reason(
-        refusal_codes.SCOUTS_SHORT_JOBS, f"{_short_words(view, limits)}, more than {limits.short_expected_jobs}"
+        attempt_refusal_codes.SCOUTS_SHORT_JOBS, f"{_short_words(view, limits)}, more than {limits.short_expected_jobs}"
     )
 
 
@@ -305,7 +311,7 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if least is not None:
         median = percentile(found, 50)
         detail = f"the median CPU efficiency of scouts is {median:g} %, the task asks for {least} %"
-        return Reason(refusal_codes.SCOUTS_LOW_EFFICIENCY, detail) if median < least else None
+        return Reason(attempt_refusal_codes.SCOUTS_LOW_EFFICIENCY, detail) if median < least else None
     low, io = limits.low_efficiency_percent, view.measured.io_intensity_kb_s
     if low is None or (limits.max_io_intensity_kb_s is not None and (io or 0) > limits.max_io_intensity_kb_s):
         return None
@@ -318,7 +324,7 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
         f"{bad} of {plural(len(found), 'scout uses', 'scouts use')} less than {low:g} % of their CPUs "
         f"and {view.expected.most} jobs are expected"
     )
-    return Reason(refusal_codes.SCOUTS_LOW_EFFICIENCY, detail)
+    return Reason(attempt_refusal_codes.SCOUTS_LOW_EFFICIENCY, detail)
 
 
 def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -333,7 +339,7 @@ def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
         f"job {worst.job_id} used {worst.cpu_s:.0f} CPU seconds in {worst.exec_s:.0f} s on {plural(worst.used_cores, 'core')},"
         f" more than {limits.overuse_factor:g} times what they give"
     )
-    return Reason(refusal_codes.SCOUTS_CPU_OVERUSE, detail)
+    return Reason(attempt_refusal_codes.SCOUTS_CPU_OVERUSE, detail)
 
 
 _TESTS: Final[tuple[tuple[Callable[[ScoutView, ScoutLimits], Reason | None], bool], ...]] = (

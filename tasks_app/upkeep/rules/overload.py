@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.reasons import Reason
 
@@ -73,4 +73,4 @@ def fast_rebrokerage(seen: ShareAtQueue, limits: FastLimits) -> FastRebrokerage 
         f"{limits.queued_to_running:g} x {seen.running}, {limits.most_queued} and {limits.part_of_share:g} x "
         f"{seen.queued_everywhere} are the limits, so that {plural(excess, 'is', 'are')} made anew"
     )
-    return FastRebrokerage(seen.share, seen.queue, excess, Reason(refusal_codes.JOB_QUEUE_OVERLOADED, detail))
+    return FastRebrokerage(seen.share, seen.queue, excess, Reason(job_refusal_codes.JOB_QUEUE_OVERLOADED, detail))

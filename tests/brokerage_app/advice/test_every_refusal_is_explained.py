@@ -14,7 +14,7 @@ from brokerage_app.brokers import analysis_job, generic, production_job, product
 from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.vocabulary import codes as brokerage_codes
 from jedisite import refusals
-from tasks_app.domain import refusal_codes as tasks_codes
+from tasks_app.domain import attempt_refusal_codes, job_refusal_codes, refusal_codes
 from tests.conftest import __file__ as conftest
 
 ROOT = Path(conftest).parents[1]
@@ -30,7 +30,7 @@ SOURCES = [
 
 def constants() -> dict[str, str]:
     found = {}
-    for module in (brokerage_codes, tasks_codes):
+    for module in (brokerage_codes, refusal_codes, job_refusal_codes, attempt_refusal_codes):
         found |= {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
     return found
 

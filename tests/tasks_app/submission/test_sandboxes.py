@@ -52,7 +52,7 @@ def test_anybody_who_knows_the_name_may_have_a_sandbox(kept: Callable[[], str]) 
 def test_a_sandbox_that_is_too_large_is_not_kept(
     kept: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sandboxes, "LIMIT_BYTES", 5)
+    monkeypatch.setattr(sandbox_uploads, "LIMIT_BYTES", 5)
     with pytest.raises(sandbox_uploads.SandboxRefusedError, match="has more than 5 bytes"):
         kept()
     assert not list((tmp_path / "kept").iterdir())

@@ -23,7 +23,7 @@ from jedisite.vocabulary.words import thousands
 from tasks_app.agents.watchdogs import old_sandboxes
 from tasks_app.api.panda import file_server
 from tasks_app.models import Sandbox, Task
-from tasks_app.submission import sandbox_uploads, sandboxes
+from tasks_app.submission import gzip_check, sandbox_uploads
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
@@ -134,14 +134,14 @@ def test_parts_zeros_behind_them_and_much_in_little_are_whole_archives(api: Api,
 
 
 def test_what_unpacks_to_more_than_jobs_unpack_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxes, "UNPACKED_LIMIT_BYTES", 1_000_000)
+    monkeypatch.setattr(gzip_check, "UNPACKED_LIMIT_BYTES", 1_000_000)
     refusal = "the sandbox holds more than 1\u202f000\u202f000 bytes when it is unpacked"
     assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
     assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
 
 
 def test_little_that_unpacks_to_much_and_very_many_parts_are_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxes, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(gzip_check, "FREE_BYTES", 1_000_000)
     refusal = "the sandbox unpacks to more than 1\u202f000\u202f000 bytes, and to more than 100 times its size"
     assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
     assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
@@ -225,7 +225,7 @@ def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
     assert 50_000 < sum(written) < 120_000, "the rest was not looked at"
     settings.JEDI_SANDBOX_QUOTA_MB = 1
     for limit, written_at_all in ((150_000, True), (120_000, False), (1000, False)):
-        monkeypatch.setattr(sandboxes, "LIMIT_BYTES", limit)
+        monkeypatch.setattr(sandbox_uploads, "LIMIT_BYTES", limit)
         monkeypatch.setattr(file_server, "FRAME_BYTES", 60_000)
         written.clear()
         assert send(ada, large) == (False, f"the sandbox has more than {thousands(limit)} bytes")

@@ -1,0 +1,158 @@
+"""The refusal codes of jobs: why one waits, and why one was ended. A code is never renamed or given a new meaning."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tasks_app.domain.refusal_codes import code
+
+JOB_WAITED_TOO_LONG: Final = code(
+    "job_waited_too_long",
+    "Job was not started in time",
+    "time",
+    "nobody",
+    "Nothing needs to be done: its inputs go into a new job, possibly elsewhere.",
+)
+JOB_QUEUE_INACTIVE: Final = code(
+    "job_queue_inactive",
+    "Urgent job waited at a queue that starts none",
+    "time",
+    "site",
+    "Nothing needs to be done for the job; find out why the queue starts none.",
+)
+JOB_QUEUE_OVERLOADED: Final = code(
+    "job_queue_overloaded",
+    "Queue holds more jobs than it can start",
+    "capacity",
+    "nobody",
+    "Nothing needs to be done: the jobs in excess are made anew, possibly elsewhere.",
+    severity="info",
+)
+JOB_LOST_HEARTBEAT: Final = code(
+    "job_lost_heartbeat",
+    "Job gave no sign of life",
+    "time",
+    "site",
+    "Its inputs are tried again; when it happens often, look at the worker nodes and the batch system of the site.",
+    severity="error",
+)
+JOB_NOT_BOOKED: Final = code(
+    "job_not_booked",
+    "End of the job was not booked in time",
+    "time",
+    "expert",
+    "Its inputs are tried again; look whether reports are booked.",
+    severity="error",
+)
+JOB_TRANSFER_TOO_LONG: Final = code(
+    "job_transfer_too_long",
+    "Outputs did not arrive in time",
+    "data",
+    "site",
+    "Its inputs are tried again; look at the transfers from the site.",
+    severity="error",
+)
+JOB_TRANSFER_UNCHECKED: Final = code(
+    "job_transfer_unchecked",
+    "Transfer of the outputs is looked at again",
+    "data",
+    "nobody",
+    "Nothing needs to be done.",
+    severity="info",
+)
+JOB_RAN_TOO_LONG: Final = code(
+    "job_ran_too_long",
+    "Job ran for too long",
+    "time",
+    "user",
+    "Make shorter jobs: fewer files or events in each.",
+    severity="error",
+)
+JOB_NO_PARENT: Final = code(
+    "job_no_parent",
+    "Merge job has nothing to merge",
+    "state",
+    "nobody",
+    "Nothing needs to be done: the merge job is ended.",
+    severity="info",
+)
+
+JOB_ENDED_BADLY: Final = code(
+    "job_ended_badly",
+    "Job has ended without success",
+    "state",
+    "user",
+    "Look at its error; its inputs are tried again in a new job while they have attempts.",
+    severity="error",
+)
+JOB_WAITS_FOR_LIBRARY: Final = code(
+    "job_waits_for_library",
+    "Job waits for its library",
+    "input",
+    "nobody",
+    "Wait for the job that builds it; when that fails, look at its log.",
+    severity="info",
+)
+JOB_WAITS_FOR_INPUT: Final = code(
+    "job_waits_for_input",
+    "Input is on its way to the site",
+    "input",
+    "nobody",
+    "Wait for the transfer; when it takes long, look at data management.",
+    severity="info",
+)
+JOBS_GO_FIRST: Final = code(
+    "jobs_go_first",
+    "Other jobs of the site go first",
+    "capacity",
+    "nobody",
+    "Wait, or raise the priority of the task: jobs of under-used shares go first, in each the most urgent.",
+    severity="info",
+)
+JOB_UNWALLED: Final = code(
+    "job_unwalled",
+    "Nothing keeps payloads apart from the site's machine",
+    "capacity",
+    "site",
+    "Install bubblewrap on the machine of the pilots and start them again, or send the task to another site.",
+)
+JOB_STARTS: Final = code(
+    "job_starts",
+    "Pilot has not started the payload yet",
+    "state",
+    "nobody",
+    "Wait: the pilot gets input and software ready; without a sign of life the job is given up.",
+    severity="info",
+)
+JOB_IS_BOOKED: Final = code(
+    "job_is_booked",
+    "End of the job is being booked",
+    "state",
+    "nobody",
+    "Wait for the adder; when it takes long, look at the page of agents.",
+    severity="info",
+)
+JOB_OUTPUT_MOVES: Final = code(
+    "job_output_moves",
+    "Outputs are on their way",
+    "data",
+    "nobody",
+    "Wait for the transfer of its outputs; when it takes long, look at data management.",
+    severity="info",
+)
+JOB_OUTPUT_MERGES: Final = code(
+    "job_output_merges",
+    "Outputs wait to be merged",
+    "data",
+    "nobody",
+    "Wait for the merge job.",
+    severity="info",
+)
+NO_SITE_CHOSEN: Final = code(
+    "no_site_chosen",
+    "No site is chosen for the job",
+    "state",
+    "nobody",
+    "Wait for the broker; the page of its task says what the sites lack.",
+    severity="info",
+)
