@@ -20,7 +20,7 @@ from jedisite.admin.list_filters import days
 from jedisite.admin.tools import TRY, ToolAdmin
 from jedisite.web.paging import LARGEST_ID
 from tasks_app import models
-from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.job_errors import JobError, reported
 from tasks_app.domain.retry_rules import (
     LONGEST_DIAGNOSIS,
     Action,
@@ -78,6 +78,8 @@ class ErrorToTry(forms.Form):
                 )
         elif not values["source"] or values["code"] is None:
             self.add_error("source", "Give a job, or a component and a code.")
+        elif values["code"] == 0:
+            self.add_error("code", "The code 0 is no error.")
         return values
 
 
@@ -119,7 +121,7 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
         errors = [JobError(*error) for error in row.errors]
         where = Circumstances(row.architecture, row.release, row.work_queue_id)
     else:
-        errors = [JobError(given["source"], str(given["code"]), given["diag"])]
+        errors = reported(given["source"], given["code"], given["diag"])
         where = Circumstances(given["architecture"] or None, given["release"] or None)
     chosen = select(errors, rules, where, now)
     same = [

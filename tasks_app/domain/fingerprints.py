@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tasks_app.domain.job_errors import TRANS, main_error
 
-LONGEST_COMPONENT, LONGEST_CODE, LONGEST_TEXT, LONGEST_EXAMPLE, LONGEST_KEY = 16, 40, 240, 500, 128
+LONGEST_COMPONENT, LONGEST_TEXT, LONGEST_EXAMPLE, LONGEST_KEY = 16, 240, 500, 128
 LONGEST_READ = 1000
 """Characters of a message that are looked at."""
 CATEGORIES: Final = (
@@ -84,7 +84,7 @@ def fingerprint_of(values: Mapping[str, Any]) -> tuple[Fingerprint, str]:
         return Fingerprint("", "", "", "unknown"), ""
     text = normalised(error.detail or error.sentence)
     category = category_of(error.component, error.code)
-    return Fingerprint(error.component, error.code[:LONGEST_CODE], text, category), error.detail[:LONGEST_EXAMPLE]
+    return Fingerprint(error.component, error.code, text, category), error.detail[:LONGEST_EXAMPLE]
 
 
 def category_of(component: str, code: str) -> str:

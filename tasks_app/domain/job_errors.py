@@ -54,11 +54,12 @@ ALL_FIELDS: Final = (*FIELDS, *(component.diag_field for component in COMPONENTS
 NAMES: Final = (*(component.name for component in COMPONENTS), TRANS)
 """In the order in which they explain a job: what ended it, what became of it, its bare exit code. PAYLOAD_FAILED comes last,
 and a kill first: whatever else is known of a job that was told to stop came of that."""
+ENDED_BADLY: Final = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
+"""States of jobs that have an error to explain: a code on a job that goes on or has finished is not shown as one."""
+LONGEST_CODE: Final = 40
+"""Characters of an exit code that are read: it is a text, and a pilot may write anything there."""
 KILLS: Final = range(100, 200)
 """Codes of the server for jobs that it killed: 100 and the code of the kill."""
-
-ENDED_BADLY: Final = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
-"""States of jobs whose error is shown."""
 
 # What the pilots' codes mean, said in our own words.
 PILOT_CODES: Final[Mapping[int, str]] = {
@@ -130,8 +131,8 @@ def errors_in(values: Mapping[str, Any]) -> list[JobError]:
             text = str(abs(code) if part.name == "pilot" else code)
             told = values.get("exe_error_diag") if text == str(OUTPUT_MISSING) and part.name == "pilot" else ""
             found.append(JobError(part.name, text, str(told or values.get(part.diag_field) or "")))
-    exit_code = str(values.get(TRANS_EXIT) or "").strip(" ")
-    if exit_code not in ("", "0"):
+    exit_code = str(values.get(TRANS_EXIT) or "").strip(" ")[:LONGEST_CODE].strip(" ")
+    if not re.fullmatch("-?0*", exit_code):
         detail = str(values.get("exe_error_diag") or values.get("pilot_error_diag") or "")
         found.append(JobError(TRANS, exit_code, detail))
     return sorted(found, key=_rank)
@@ -143,8 +144,16 @@ def main_error(values: Mapping[str, Any]) -> JobError | None:
 
 
 def error_of(values: Mapping[str, Any]) -> JobError | None:
-    """The main error of a job that ended badly; a pilot's code on a job that goes on is not shown as one."""
+    """The error that explains a job, from its status and error fields by name; None when it did not end badly."""
     return main_error(values) if values["status"] in ENDED_BADLY else None
+
+
+def reported(component: str, code: int, diag: str) -> list[JobError]:
+    """The errors of a job of which one part alone gives a code; none for the code 0."""
+    if component == TRANS:
+        return errors_in({TRANS_EXIT: code, "exe_error_diag": diag})
+    part = next(part for part in COMPONENTS if part.name == component)
+    return errors_in({part.code_field: code, part.diag_field: diag})
 
 
 def _rank(error: JobError) -> int:
@@ -164,7 +173,8 @@ def statement(column_of: Mapping[str, str]) -> str:
             told = f"nullif({column_of['exe_error_diag']}, '')"
             diag = f"CASE {code} WHEN {OUTPUT_MISSING} THEN coalesce({told}, {diag}) ELSE {diag} END"
         rows.append(f"({place}, '{part.name}', nullif({code}, 0)::text, coalesce({diag}, ''))")
-    exit_code = f"nullif(nullif(btrim({column_of[TRANS_EXIT]}), ''), '0')"
+    exit_code = f"btrim(left(btrim({column_of[TRANS_EXIT]}), {LONGEST_CODE}))"
+    exit_code = f"nullif(regexp_replace({exit_code}, '^-?0*$', ''), '')"
     said = f"coalesce(nullif({column_of['exe_error_diag']}, ''), {column_of['pilot_error_diag']}, '')"
     rows.append(f"({len(rows)}, '{TRANS}', {exit_code}, {said})")
     values = ",\n            ".join(rows)

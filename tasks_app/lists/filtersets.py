@@ -159,7 +159,7 @@ class JobFilter(NamedFilters):
     task = IdFilter("task_id", label="Task")
     site = queue_filter("site", method="at_place", label="Queue")
     node = django_filters.CharFilter("worker_node", method="at_place", max_length=128, label="Worker node")
-    error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
+    error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
     user = user_filter()
     share = text("gshare", 32, "Share")

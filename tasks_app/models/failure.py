@@ -9,14 +9,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from tasks_app.domain.fingerprints import (
-    CATEGORIES,
-    LONGEST_CODE,
-    LONGEST_COMPONENT,
-    LONGEST_EXAMPLE,
-    LONGEST_KEY,
-    LONGEST_TEXT,
-)
+from tasks_app.domain.fingerprints import CATEGORIES, LONGEST_COMPONENT, LONGEST_EXAMPLE, LONGEST_KEY, LONGEST_TEXT
+from tasks_app.domain.job_errors import LONGEST_CODE
 
 DIMENSIONS = ("all", "site", "node", "task", "user", "activity", "version")
 """By what ended jobs are counted; `all` has one row an hour, with an empty key."""

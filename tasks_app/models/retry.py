@@ -42,8 +42,14 @@ class ErrorMatch(models.Model):
     @property
     def faults(self) -> dict[str, str]:
         """By field, why the row cannot be applied, as a sentence. Rows from before a rule changed may have some."""
-        fault = fault_of(self.pattern or "")
-        return {"pattern": sentence(fault)} if fault else {}
+        found = {}
+        if fault := fault_of(self.pattern or ""):
+            found["pattern"] = sentence(fault)
+        if self.error_code == 0:
+            found["error_code"] = "The code 0 is no error, so no job has it."
+        elif self.error_source == "pilot" and self.error_code is not None and self.error_code < 0:
+            found["error_code"] = "Codes of pilots are compared without their sign: give it without one."
+        return found
 
     def clean(self) -> None:
         """Raise ValidationError, under the name of the field, for what could not be applied."""

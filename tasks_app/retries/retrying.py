@@ -88,11 +88,10 @@ SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workque
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite CROSS JOIN LATERAL (
-       SELECT json_agg(json_build_array(v.component, v.code::text, v.diag) ORDER BY v.rank) AS errors,
-              bool_or((v.component, v.code) IN (SELECT errorsource, errorcode FROM known)) AS hit
-         FROM (SELECT rank, component, CASE WHEN code ~ '^-?[0-9]{{1,10}}$' THEN code::bigint END AS code, diag
-                 FROM {ERRORS_OF_J} said) v
-        WHERE v.code <> 0) e
+       SELECT json_agg(json_build_array(v.component, v.code, v.diag) ORDER BY v.rank) AS errors,
+              bool_or((v.component, CASE WHEN v.code ~ '^-?[0-9]{{1,10}}$' THEN v.code::bigint END)
+                      IN (SELECT errorsource, errorcode FROM known)) AS hit
+         FROM {ERRORS_OF_J} v) e
  WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL) ORDER BY j.pandaid
 """
 

@@ -20,6 +20,7 @@ from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import StrictSerializer
 from tasks_app.ddm.fetching import is_made
 from tasks_app.domain import progress
+from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import TASK_FINAL, TaskCommand
 from tasks_app.models import (
     Command,
@@ -418,6 +419,9 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     """One job with all its columns, the first 1 000 of its files, its command line, the payload's report and its history."""
 
     archived = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField(help_text="component and code of the error that explains a job")
+    error_says = serializers.SerializerMethodField(help_text="what happened, in a sentence")
+    error_detail = serializers.SerializerMethodField(help_text="the message of the part that failed")
     params = serializers.SerializerMethodField()
     metadata = serializers.SerializerMethodField()
     files = serializers.SerializerMethodField()
@@ -429,6 +433,18 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     def get_archived(self, job: JobColumns) -> bool:
         return isinstance(job, JobArchive)
+
+    def get_error(self, job: JobColumns) -> str | None:
+        error = error_of(vars(job))
+        return error.key if error else None
+
+    def get_error_says(self, job: JobColumns) -> str | None:
+        error = error_of(vars(job))
+        return error.sentence if error else None
+
+    def get_error_detail(self, job: JobColumns) -> str | None:
+        error = error_of(vars(job))
+        return error.detail if error else None
 
     def get_params(self, job: JobColumns) -> str | None:
         return JobParams.objects.filter(pk=job.id).values_list("params", flat=True).first()

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from django.db.models import Count, Max
-from django.db.models.functions import Substr
+from django.db.models import Count
 
 from brokerage_app.models import VerdictRecord
 from tasks_app.domain import words
-from tasks_app.domain.job_errors import ALL_FIELDS, COMPONENTS, FIELDS, JobError, main_error
-from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
+from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED
 from tasks_app.models import Job
 
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
@@ -67,44 +64,3 @@ def job_matrix(task_id: int) -> JobMatrix:
     ]
     running = sum(any(of_site.get(status) for status in JOB_AT_PILOT) for of_site in cells.values())
     return JobMatrix(totals, rows, running)
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorGroup:
-    """Failed jobs of a task with the same main error."""
-
-    error: JobError | None
-    jobs: int
-    last_at: datetime | None
-    example: int
-
-
-def error_groups(task_id: int) -> list[ErrorGroup]:
-    """Failed jobs of a task by component and code, most frequent first; jobs without any code last. One query."""
-    found = (
-        Job.objects.filter(task_id=task_id, status=JobStatus.FAILED)
-        .values(*FIELDS)
-        .annotate(
-            n=Count("id"),
-            last_at=Max("modification_time"),
-            example=Max("id"),
-            **{f"{part.diag_field}_x": Substr(Max(part.diag_field), 1, 300) for part in COMPONENTS},
-        )
-        .order_by("-n")[:200]
-    )
-    groups: dict[str, ErrorGroup] = {}
-    for row in found:
-        values = {name: row.get(f"{name}_x", row.get(name)) for name in ALL_FIELDS}
-        error = main_error(values)
-        key = error.key if error else ""
-        known = groups.get(key)
-        if known is None:
-            groups[key] = ErrorGroup(error, row["n"], row["last_at"], row["example"])
-        else:
-            groups[key] = ErrorGroup(
-                known.error,
-                known.jobs + row["n"],
-                max(known.last_at or row["last_at"], row["last_at"]),
-                max(known.example, row["example"]),
-            )
-    return sorted(groups.values(), key=lambda group: (group.error is None, -group.jobs))

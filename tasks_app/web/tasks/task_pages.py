@@ -16,6 +16,7 @@ from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL, JobStatus
 from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
+from tasks_app.failures.error_queries import error_groups
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
@@ -31,6 +32,7 @@ from tasks_app.web.tasks.task_listing import LISTING
 REFRESH_S = 5
 LOG_LINES = 100
 DATASETS = 200
+ERRORS = 200
 
 
 @needs(Right.READ)
@@ -90,7 +92,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "unmerged": 0 if "unmerged" in request.GET else unmerged,
         "more_datasets": len(datasets) > DATASETS,
         "matrix": matrix,
-        "errors": page_queries.error_groups(task_id),
+        "errors": error_groups(task_id)[:ERRORS],
         "verdict": verdict,
         "skips": _skips(verdict),
         "scouting": scout_words.of_task(task),

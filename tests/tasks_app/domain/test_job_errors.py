@@ -23,14 +23,13 @@ from tasks_app.domain.job_errors import (
     errors_in,
     main_error,
 )
-from tasks_app.failures.error_queries import MainError, errors_of, with_main_error
+from tasks_app.failures.error_queries import MainError, error_groups, errors_of, with_main_error
 from tasks_app.messaging.mail import facts_of
 from tasks_app.messaging.rules.mail_summary import error_line
 from tasks_app.models import Job, Notification, Task
-from tasks_app.models.retry import SOURCES
+from tasks_app.models.retry import SOURCES, RetryRule
 from tasks_app.outcomes import libraries
 from tasks_app.retries import retrying
-from tasks_app.web.tasks.page_queries import error_groups
 
 CODES = {
     "pilot_error_code": (None, 0, 1305, -1305, 1137, -1149),
@@ -155,3 +154,36 @@ def test_pages_mails_dialogs_rules_libraries_and_fingerprints_name_the_same_erro
     for error, number in frequent:
         assert f"{number} × {error.key}" in dialog
         assert error_line(error, number).sentence == error.sentence
+
+
+@pytest.mark.django_db
+def test_a_code_on_a_job_that_goes_on_or_has_finished_is_not_listed_as_its_error(make_job: Callable[..., Job]) -> None:
+    jobs = {
+        state: make_job(status=state, pilot_error_code=1099) for state in ("running", "finished", "failed", "holding")
+    }
+    named = {job.status for job in jobs.values() if error_of(vars(job))}
+    assert {job.status for job in with_main_error(Job.objects.all(), "pilot", "1099")} == named == {"failed", "holding"}
+
+
+@pytest.mark.django_db
+def test_the_longest_codes_are_listed(make_job: Callable[..., Job]) -> None:
+    for code in (2**31 - 1, -(2**31)):
+        job = make_job(status="failed", pilot_error_code=code, task_id=code % 1000)
+        error = main_error(vars(job))
+        assert error is not None
+        assert list(with_main_error(Job.objects.all(), error.component, error.code)) == [job]
+    assert not with_main_error(Job.objects.all(), "exe", "9999999999")
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "fault"),
+    [
+        ("pilot", 1099, ""),
+        ("exe", -11, ""),
+        ("pilot", -1099, "Codes of pilots are compared without their sign: give it without one."),
+        ("trans", 0, "The code 0 is no error, so no job has it."),
+    ],
+)
+def test_a_rule_about_a_code_that_no_job_can_have_is_refused(source: str, code: int, fault: str) -> None:
+    rule = RetryRule(error_source=source, error_code=code, action="no_retry")
+    assert rule.faults.get("error_code", "") == fault
