@@ -69,7 +69,7 @@ KNOWN = {
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
     "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database/database_limits.py",
     "JEDI_SLOW_CLIENTS": "what slow clients may take, comma list of name=number; jedisite/server/arrivals.py",
-    "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
+    "JEDI_TEST_ALL": "1 makes tests fail instead of being skipped for what is not installed; full runs long variants too",
 }
 _IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
 _unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN.keys() | _IN_FILES)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app.brokers.analysis_job import DEFAULT_SETTINGS, broker
@@ -611,7 +611,6 @@ known = st.builds(
 )
 
 
-@settings(max_examples=300)
 @given(task=tasks, some=grids, setting=told, facts=known, seed=st.integers())
 def test_every_queue_is_chosen_or_explained_once_whatever_the_order(
     task: TaskNeeds, some: Grid, setting: AnalysisSettings, facts: AnalysisFacts, seed: int
@@ -648,7 +647,6 @@ EASED: list[dict[str, Any]] = [
 ]
 
 
-@settings(max_examples=200)
 @given(
     task=st.builds(
         needs,

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app.brokers.production_job import (
@@ -335,7 +335,6 @@ def scene(seed: int, size: int = 24) -> tuple[TaskNeeds, Grid]:
     return synthetic_needs(chance, world), world
 
 
-@settings(max_examples=60)
 @given(seed=seeds)
 def test_every_queue_is_chosen_or_explained_once_whatever_the_order(seed: int) -> None:
     needs, world = scene(seed)
@@ -348,7 +347,6 @@ def test_every_queue_is_chosen_or_explained_once_whatever_the_order(seed: int) -
     assert other.chosen == verdict.chosen and sorted(other.skipped, key=repr) == sorted(verdict.skipped, key=repr)
 
 
-@settings(max_examples=60)
 @given(seed=seeds)
 def test_weights_are_finite_and_never_negative(seed: int) -> None:
     for choice in broker(*scene(seed)).chosen:
@@ -367,7 +365,6 @@ RELAXED = (
 ASKING = {"network": "http", "ip_stack": "IPv4"}
 
 
-@settings(max_examples=60)
 @given(seed=seeds, relaxed=st.sampled_from(RELAXED))
 def test_a_task_that_asks_for_less_loses_no_candidate(seed: int, relaxed: dict[str, Any]) -> None:
     """Candidates are all that no rule refuses before the best ten.

@@ -189,7 +189,7 @@ TASK = st.fixed_dictionaries(
 
 
 @pytest.mark.django_db
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(expressions=st.lists(EXPRESSION, min_size=1, max_size=8), tasks=st.lists(TASK, min_size=1, max_size=6))
 def test_predicate_and_filter_find_the_same_tasks(expressions, tasks):
     Task.objects.all().delete()

@@ -16,6 +16,7 @@ from tasks_app.audit import flow_invariants
 from tasks_app.models import Dataset, File, Job, JobFile
 from tests.flow.driving import SITE, add_dataset, add_files, add_queue, parameters, reads, submit, task, template, wake
 from tests.flow.pilot import Pilot
+from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("tables")
 GB = 1024**3
@@ -52,7 +53,7 @@ def clean() -> None:
     outcomes=st.lists(st.sampled_from(["finished", "failed", "more memory"]), min_size=1, max_size=12),
     room=st.integers(1, 9),
 )
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(8, full=40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_input_ends_once_whatever_happens_to_the_jobs(
     rule: dict[str, Any],
     sizes: list[tuple[int, int]],

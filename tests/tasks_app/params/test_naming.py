@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.naming import BadNameTemplate, NameTemplate, middle_name
@@ -52,7 +52,6 @@ def test_a_name_with_the_job_in_it_waits_for_the_job() -> None:
 
 
 @given(serials=st.lists(st.integers(1, 10**7), unique=True, max_size=50), text=st.text(alphabet="ab%}$_.", max_size=10))
-@settings(deadline=None)
 def test_different_serial_numbers_give_different_names(serials: list[int], text: str) -> None:
     template = NameTemplate(f"{text}.${{SN}}.x", task_id=1)
     names = template.names(serials)

@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.arithmetic import BadFormula, compile_formula, result_text
@@ -222,7 +222,6 @@ def test_names_that_differ_in_one_number_are_written_short(names: list[str], wan
 
 
 @given(st.lists(st.text(alphabet="ab01.", min_size=1, max_size=6), min_size=1, max_size=6))
-@settings(deadline=None)
 def test_a_short_list_expands_to_the_names(names: list[str]) -> None:
     text = compact(names)
     short = re.fullmatch(r"([^\[]*)\[(.*)\](.*)", text)
@@ -231,7 +230,6 @@ def test_a_short_list_expands_to_the_names(names: list[str]) -> None:
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=6))
-@settings(deadline=None)
 def test_a_printed_list_can_be_read_back(names: list[str]) -> None:
     template = compile_template("${IN/T}", keep_order=True)
     assert ast.literal_eval(template.render({"IN": names}, {})) == names
@@ -241,7 +239,6 @@ def test_a_printed_list_can_be_read_back(names: list[str]) -> None:
 
 
 @given(a=st.integers(-50, 50), b=st.integers(1, 50), value=st.integers(0, 10**6))
-@settings(deadline=None)
 def test_formulas_compute_what_is_written(a: int, b: int, value: int) -> None:
     assert compile_formula(f"(#+{a})*{b} - # // {b} + -#%{b}")(value) == (value + a) * b - value // b + -value % b
 
@@ -255,7 +252,6 @@ def test_anything_but_arithmetic_is_refused(text: str) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(deadline=None)
 def test_any_text_is_a_formula_or_refused(text: str) -> None:
     try:
         compile_formula(text)

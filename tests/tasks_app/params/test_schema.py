@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.faults import Faults
@@ -333,7 +333,6 @@ items = st.lists(
 
 
 @given(raw=json_values)
-@settings(max_examples=200, deadline=None)
 def test_any_json_is_accepted_or_refused_with_param_errors(raw: object) -> None:
     try:
         parse(raw)
@@ -342,7 +341,6 @@ def test_any_json_is_accepted_or_refused_with_param_errors(raw: object) -> None:
 
 
 @given(changes=st.dictionaries(known_names, json_values, max_size=6), parts=items)
-@settings(max_examples=400, deadline=None)
 def test_known_keys_with_any_values_are_accepted_or_refused_with_param_errors(changes: Params, parts: object) -> None:
     try:
         params = parse({**d.smallest(jobParameters=parts), **changes})
@@ -353,7 +351,6 @@ def test_known_keys_with_any_values_are_accepted_or_refused_with_param_errors(ch
 
 
 @given(name=st.sampled_from(sorted(KEYS)), value=json_values)
-@settings(max_examples=300, deadline=None)
 def test_a_fault_of_one_key_never_hides_a_fault_of_another(name: str, value: object) -> None:
     if name not in ("taskName", "coreCount") and name in faults_of(d.smallest(**{name: value})):
         found = faults_of(d.smallest(**{name: value, "coreCount": "many"}))

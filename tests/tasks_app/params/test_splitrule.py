@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.schema import parse
@@ -32,7 +32,6 @@ rules = st.lists(st.sampled_from(sorted(CODES)), unique=True, max_size=12).flatm
 
 
 @given(values=rules)
-@settings(deadline=None)
 def test_a_rule_survives_the_column(values: dict[str, str]) -> None:
     text = ",".join(f"{code}={value}" for code, value in values.items())
     rule = SplitRule.parse(text)
@@ -41,7 +40,6 @@ def test_a_rule_survives_the_column(values: dict[str, str]) -> None:
 
 
 @given(values=rules, code=st.sampled_from(["NF", "TW", "AN"]))
-@settings(deadline=None)
 def test_setting_and_removing_a_code_leaves_the_others(values: dict[str, str], code: str) -> None:
     rule = SplitRule.parse(",".join(f"{c}={v}" for c, v in values.items()))
     assert rule.having(code, 7).get_str(code) == "7"

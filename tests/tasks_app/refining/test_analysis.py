@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.schema import parse
@@ -162,7 +162,6 @@ def test_priorities_of_analysis(changes: dict[str, Any], policy: dict[str, Any],
 
 
 @given(given_priority=st.none() | st.integers(-5000, 5000), current=st.none() | st.integers(-5000, 5000))
-@settings(deadline=None, max_examples=60)
 def test_an_ordinary_analysis_never_leaves_the_usual_band(given_priority: int | None, current: int | None) -> None:
     task = refined(simple(taskPriority=given_priority, currentPriority=current)).task
     found = task["currentpriority"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.params.splitrule import SplitRule
@@ -61,7 +61,6 @@ def test_of_several_limits_the_first_in_order_is_named() -> None:
 
 
 @given(master=input_files, limits=all_limits, more=st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_each_job_has_one_reason_to_end(master: list[InputFile], limits: SplitLimits, more: bool) -> None:
     result = cut(master, limits, more_to_come=more)
     assert sum(result.ends.values()) == len(result.groups)
@@ -192,7 +191,6 @@ def test_an_incomplete_end_waits_when_more_files_come() -> None:
 
 
 @given(master=input_files, limits=all_limits)
-@settings(max_examples=200, deadline=None)
 def test_leaving_short_jobs_out_loses_no_file(master: list[InputFile], limits: SplitLimits) -> None:
     def used(groups: list[Group]) -> list[InputFile]:
         return [file for group in groups for file in group.files]

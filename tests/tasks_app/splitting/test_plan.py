@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
@@ -180,7 +180,6 @@ candidates = st.lists(
     scouting=st.booleans(),
     more=st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
 def test_no_file_is_lost_and_no_site_gets_more_than_it_takes(
     master: list[InputFile],
     sites: list[Candidate],

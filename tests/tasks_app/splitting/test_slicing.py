@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.splitting.seeds import seed_value, take_seeds
@@ -21,7 +21,6 @@ sources = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 3)), max_size=8)
 
 
 @given(files=sources, per_slice=st.integers(1, 30), even=st.booleans(), blocks=st.booleans())
-@settings(deadline=None)
 def test_every_event_is_in_exactly_one_slice(files: list[SourceFile], per_slice: int, even: bool, blocks: bool) -> None:
     slices = list(slice_events(files, per_slice, even=even, respect_lumiblock=blocks))
     events = [(s.lfn, n) for s in slices for n in range(s.start_event or 0, (s.end_event or 0) + 1)]
@@ -30,7 +29,6 @@ def test_every_event_is_in_exactly_one_slice(files: list[SourceFile], per_slice:
 
 
 @given(files=sources, per_slice=st.integers(1, 30), first=st.integers(1, 1000))
-@settings(deadline=None)
 def test_first_events_count_through_all_slices(files: list[SourceFile], per_slice: int, first: int) -> None:
     expected = first
     for piece in slice_events(files, per_slice, first_event=first):

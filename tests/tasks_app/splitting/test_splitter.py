@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.splitting.chunk import Chunk, Group, InputFile, Secondary, events_of
@@ -78,7 +78,6 @@ secondaries = st.builds(
 
 
 @given(master=input_files, limits=all_limits, others=st.lists(secondaries, max_size=2), more=st.booleans())
-@settings(max_examples=400, deadline=None)
 def test_no_file_is_lost_none_is_used_twice_and_order_is_kept(
     master: list[InputFile], limits: SplitLimits, others: list[Secondary], more: bool
 ) -> None:
@@ -89,7 +88,6 @@ def test_no_file_is_lost_none_is_used_twice_and_order_is_kept(
 
 
 @given(master=input_files, limits=all_limits, others=st.lists(secondaries, max_size=2))
-@settings(max_examples=200, deadline=None)
 def test_the_same_input_gives_the_same_groups(
     master: list[InputFile], limits: SplitLimits, others: list[Secondary]
 ) -> None:
@@ -105,7 +103,6 @@ def bunches(group: Group, limits: SplitLimits) -> int:
 
 
 @given(master=input_files, limits=all_limits, others=st.lists(secondaries, max_size=2))
-@settings(max_examples=600, deadline=None)
 def test_no_limit_is_exceeded_except_by_the_first_bunch(
     master: list[InputFile], limits: SplitLimits, others: list[Secondary]
 ) -> None:
@@ -134,7 +131,6 @@ def test_no_limit_is_exceeded_except_by_the_first_bunch(
 
 
 @given(master=input_files, limits=all_limits)
-@settings(max_examples=200, deadline=None)
 def test_a_group_ends_only_where_one_more_file_would_not_do(master: list[InputFile], limits: SplitLimits) -> None:
     """Greedy: moving the first file of the next group into this one breaks a rule."""
     limits = replace(limits, boundaries=Boundaries.NONE, respect_lumiblock=False)
@@ -145,7 +141,6 @@ def test_a_group_ends_only_where_one_more_file_would_not_do(master: list[InputFi
 
 
 @given(master=input_files, limits=all_limits)
-@settings(max_examples=200, deadline=None)
 def test_groups_of_a_cut_chunk_stay_what_they_are_when_the_rest_arrives(
     master: list[InputFile], limits: SplitLimits
 ) -> None:
@@ -158,7 +153,6 @@ def test_groups_of_a_cut_chunk_stay_what_they_are_when_the_rest_arrives(
 
 
 @given(others=secondaries, master=input_files, limits=all_limits)
-@settings(max_examples=300, deadline=None)
 def test_a_job_never_lists_a_secondary_file_twice(
     others: Secondary, master: list[InputFile], limits: SplitLimits
 ) -> None:

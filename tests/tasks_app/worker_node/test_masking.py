@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.worker_node.pilot import masking
@@ -116,7 +116,6 @@ def test_a_value_is_masked_in_the_forms_in_which_programs_write_it(form: str, va
 
 
 @given(st.binary(max_size=30), st.binary(min_size=9, max_size=60), st.binary(max_size=30))
-@settings(max_examples=200, deadline=None)
 def test_of_a_value_in_a_longer_text_in_base64_at_most_parts_of_its_first_and_last_letters_are_left(
     before: bytes, value: bytes, behind: bytes
 ) -> None:
@@ -211,7 +210,6 @@ def plainly(text: bytes, needles: list[bytes]) -> bytes:
     ),
     st.lists(st.integers(1, 9), min_size=1, max_size=8),
 )
-@settings(max_examples=300, deadline=None)
 def test_where_the_stream_is_cut_makes_no_difference(text: bytes, cuts: list[int]) -> None:
     needles = [b"abcdef", b"abcdefghx", b"ghijkx", b"defghi"]
     stream, turn = io.BytesIO(text), iter(cuts * len(text))

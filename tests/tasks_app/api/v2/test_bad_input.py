@@ -14,7 +14,7 @@ from django.test import Client, override_settings
 from django.test.client import FakePayload
 from django.urls import path
 from django.views.decorators.http import require_safe
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jedisite.server.arrivals import READS_REST
@@ -441,7 +441,6 @@ def test_any_json_is_answered_without_a_crash(
     make_task(id=7)
     before = rows_stored()
 
-    @settings(max_examples=250, deadline=None)
     @given(
         body=BODIES, merged=st.booleans(), address=st.sampled_from([TASKS, "/api/v2/tokens/", f"{TASKS}7/commands/"])
     )
@@ -465,7 +464,6 @@ def test_a_spoilt_submission_is_answered_without_a_crash(api: Api, rows_stored: 
     body = GOOD + b"}"
     before = rows_stored()
 
-    @settings(max_examples=150, deadline=None)
     @given(place=st.integers(0, len(GOOD)), piece=st.binary(max_size=6), cut=st.integers(0, 5))
     def check(place: int, piece: bytes, cut: int) -> None:
         nonlocal before
