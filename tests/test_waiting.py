@@ -37,7 +37,7 @@ from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
 from tasks_app.inputs import changes, readers
 from tasks_app.inputs.registering import register_dataset
-from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits
+from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
 from tasks_app.models import (
     AttentionItem,
@@ -452,18 +452,22 @@ def jobs_that_are_hurried(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: boost._hurry_jobs(task.id, 900, None)), free=high)
 
 
-@at("tasks_app/lifecycle/job_moves.py:shift")
+@at("tasks_app/lifecycle/job_moves.py:move_jobs_of_task")
 def jobs_that_are_held_back(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
-    return Held(low, in_one(lambda: job_moves.shift(task.id, "activated", "throttled", "t")), free=high)
+    return Held(
+        low,
+        in_one(lambda: job_moves.move_jobs_of_task(task.id, "activated", "throttled", by="t", reason="x")),
+        free=high,
+    )
 
 
-@at("tasks_app/lifecycle/job_moves.py:_set")
+@at("tasks_app/lifecycle/queued_jobs.py:_set")
 def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
-    return Held(low, in_one(lambda: job_moves.set_priority([task.id], 5)), free=high)
+    return Held(low, in_one(lambda: queued_jobs.set_priority([task.id], 5)), free=high)
 
 
 @at("tasks_app/outcomes/left_jobs.py:fail_jobs_of")

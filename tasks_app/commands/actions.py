@@ -15,10 +15,10 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.accepting import rests_in
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.retry_limits import RetryLimits
-from tasks_app.domain.states import TaskCommand, TaskStatus
+from tasks_app.domain.states import JobStatus, TaskCommand, TaskStatus
 from tasks_app.generation import nuclei
 from tasks_app.lifecycle import attempts, file_moves, task_moves
-from tasks_app.lifecycle.job_moves import shift
+from tasks_app.lifecycle.job_moves import move_jobs_of_task
 from tasks_app.models import Task
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
@@ -97,7 +97,10 @@ def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
     rests = rests_in(task.status, task.old_status)
     task_moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=rests)
-    return f"{plural(shift(task.id, 'activated', 'throttled', order.by), 'queued job is', 'queued jobs are')} held back"
+    held = move_jobs_of_task(
+        task.id, JobStatus.ACTIVATED, JobStatus.THROTTLED, by=order.by, reason=order.told("the task was paused")
+    )
+    return f"{plural(held, 'queued job is', 'queued jobs are')} held back"
 
 
 def resume(task: Task, order: Order) -> str:
@@ -106,7 +109,10 @@ def resume(task: Task, order: Order) -> str:
         return "goes on"
     back = task.old_status or TaskStatus.READY
     task_moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
-    return f"{plural(shift(task.id, 'throttled', 'activated', order.by), 'job is', 'jobs are')} queued again"
+    queued = move_jobs_of_task(
+        task.id, JobStatus.THROTTLED, JobStatus.ACTIVATED, by=order.by, reason=order.told("the task was resumed")
+    )
+    return f"{plural(queued, 'job is', 'jobs are')} queued again"
 
 
 FORCE_AVALANCHE = "ava"

@@ -1,51 +1,66 @@
-"""What commands do to the jobs of a task that are not handed out yet."""
+"""The door for the states of jobs: sets of queued jobs move here, and every condition is made from the table of moves.
+
+No other statement changes the state of a stored job than those of this module and of those beside it: `job_handout` (to
+pilots), `job_reports` (what pilots say) and `job_ends`. Each says in its WHERE from which states it moves, as the table
+has it, so that a move which `JOB_MOVES` does not allow changes no row; and each writes the log, with who did it.
+New jobs are stored by `generation`, with the first row of their log: nothing moves there. The archive takes ended jobs as
+they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
-from django.db import connection
+from jedisite.database.sql import hot_cursor
+from tasks_app.domain.states import JOB_MOVES, JobStatus
 
-from jedisite.database.sql import numbers
+
+def before(new: str, among: Iterable[str] = tuple(JobStatus), row: str = "") -> str:
+    """SQL: a job is in one of the states `among`, and may become `new` from there. `row` is its alias with a dot."""
+    olds = sorted(f"'{old}'" for old, nexts in JOB_MOVES.items() if new in nexts and old in set(among))
+    if len(olds) < 2:
+        return f"{row}jobstatus = {olds[0]}" if olds else "false"
+    return f"{row}jobstatus IN ({', '.join(olds)})"
 
 
-def shift(task_id: int, old: str, new: str, by: str) -> int:
-    """Move all jobs of a task from one queued state to another. Returns how many."""
-    with connection.cursor() as cursor:
+def before_said(said: str, news: Iterable[str], row: str = "") -> str:
+    """SQL: `said`, an expression, is one of the states `news`, and a job may become that from where it is."""
+    cases = (f"WHEN '{new}' THEN {before(new, row=row)}" for new in news)
+    return f"CASE {said} {' '.join(cases)} ELSE false END"
+
+
+# ruff: noqa: S608 - every piece is a constant of ours, or a state of the table
+# The jobs of `locked` move to {new}.
+_MOVE = """,
+moved AS (
+    UPDATE jobs SET jobstatus = '{new}', statechangetime = clock_timestamp(), modificationtime = clock_timestamp()
+     WHERE pandaid IN (SELECT pandaid FROM locked) RETURNING pandaid, computingsite)
+INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
+SELECT pandaid, '{new}', clock_timestamp(), computingsite, %(by)s, %(reason)s FROM moved"""
+
+
+def move_jobs_of_task(task_id: int, old: str, new: str, *, by: str, reason: str) -> int:
+    """All jobs of a task go from one queued state to another; those that somebody has locked are waited for. How many."""
+    with hot_cursor() as cursor:
         cursor.execute(
-            """WITH locked AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = %(old)s
-                                ORDER BY pandaid FOR UPDATE),
-                    moved AS (UPDATE jobs SET jobstatus = %(new)s, statechangetime = clock_timestamp(),
-                                     modificationtime = clock_timestamp()
-                               WHERE pandaid IN (SELECT pandaid FROM locked) RETURNING pandaid, computingsite)
-               INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-               SELECT pandaid, %(new)s, clock_timestamp(), computingsite, %(by)s FROM moved""",
-            {"task": task_id, "old": old, "new": new, "by": by},
+            f"""WITH locked AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND {before(new, [old])}
+                                 ORDER BY pandaid FOR UPDATE){_MOVE.format(new=JobStatus(new))}""",
+            {"task": task_id, "by": by, "reason": reason},
         )
-        count: int = cursor.rowcount
-        return count
+        return cursor.rowcount
 
 
-_QUEUED = ("pending", "waiting", "defined", "assigned", "activated", "throttled")
+def move_free_jobs(old: str, new: str, which: str, values: dict[str, Any], *, by: str, reason: str, limit: int) -> int:
+    """Up to `limit` jobs go from one queued state to another, oldest first. Returns how many.
 
-
-def set_priority(task_ids: Sequence[int], priority: int) -> int:
-    """Queued jobs of tasks get another priority. Returns how many."""
-    return _set(task_ids, "currentpriority", priority)
-
-
-def set_share(task_ids: Sequence[int], share: str) -> int:
-    """Queued jobs of tasks go into another global share. Returns how many."""
-    return _set(task_ids, "gshare", share)
-
-
-def _set(task_ids: Sequence[int], column: str, value: int | str) -> int:
-    with connection.cursor() as cursor:
+    `which` is SQL of ours on the row `j`, with `values`. Jobs that somebody else has locked are left out.
+    """
+    with hot_cursor() as cursor:
         cursor.execute(
-            f"""UPDATE jobs SET {column} = %(value)s WHERE pandaid IN (
-                    SELECT pandaid FROM jobs WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = ANY(%(queued)s)
-                     ORDER BY pandaid FOR UPDATE)""",  # noqa: S608 - a name of ours
-            {"tasks": numbers(task_ids), "value": value, "queued": list(_QUEUED)},
+            f"""WITH locked AS (SELECT j.pandaid FROM jobs j WHERE {before(new, [old], "j.")} AND {which}
+                                 ORDER BY j.pandaid LIMIT %(limit)s FOR UPDATE OF j SKIP LOCKED)
+                {_MOVE.format(new=JobStatus(new))}""",
+            {**values, "by": by, "reason": reason, "limit": limit},
         )
-        count: int = cursor.rowcount
-        return count
+        return cursor.rowcount

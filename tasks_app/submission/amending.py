@@ -18,7 +18,7 @@ from jedisite.vocabulary.words import plural, sentence
 from tasks_app.domain.states import TASK_FINAL, TaskCommand
 from tasks_app.lifecycle import file_moves as files
 from tasks_app.lifecycle import task_moves
-from tasks_app.lifecycle.job_moves import set_priority, set_share
+from tasks_app.lifecycle.queued_jobs import set_priority, set_share
 from tasks_app.models import Dataset, File, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.faults import Faults, ParamErrors, shown

@@ -11,7 +11,7 @@ from jedisite.database.sql import hot_cursor, the_time
 from tasks_app.configured import timeouts
 from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.states import JobStatus
-from tasks_app.lifecycle.holding import shift_jobs
+from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
 
 ME = "paused_tasks"
@@ -27,7 +27,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     before = the_time(now) - timeouts.limit("task.paused_jobs")
     reason = "the task is paused"
     with transaction.atomic():
-        held = shift_jobs("activated", "throttled", _PAUSED, {"before": before}, by=ME, reason=reason, limit=limit)
+        held = move_free_jobs("activated", "throttled", _PAUSED, {"before": before}, by=ME, reason=reason, limit=limit)
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute(
             f"""SELECT j.pandaid, j.jeditaskid, j.jobstatus, coalesce(j.prodsourcelabel, '') FROM jobs j

@@ -24,7 +24,7 @@ from tasks_app.configured import site_limits, timeouts
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
 from tasks_app.domain.users_work import users_jobs, users_tasks
 from tasks_app.lifecycle import claims, task_moves
-from tasks_app.lifecycle.holding import shift_jobs
+from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.models import Task
 from tasks_app.upkeep.expiring import MERGE
 from tasks_app.upkeep.rules.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
@@ -209,9 +209,9 @@ def _move_jobs(who: Who, step: str | None) -> int:
     values = {"user": who[0], "group": who[1]}
     if step == "hold":
         why = f"{_name(who)} has as many jobs as may run"
-        return shift_jobs("activated", "throttled", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
+        return move_free_jobs("activated", "throttled", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
     why = "slots are free again"
-    return shift_jobs("throttled", "activated", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
+    return move_free_jobs("throttled", "activated", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
 
 
 @transaction.atomic
@@ -221,4 +221,4 @@ def _forgotten_jobs(crowd: Crowd) -> int:
         return 0
     which = f"""{users_jobs("j")} AND NOT EXISTS (
         SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
-    return shift_jobs("throttled", "activated", which, {}, by=ME, reason="there is no cap", limit=JOBS)
+    return move_free_jobs("throttled", "activated", which, {}, by=ME, reason="there is no cap", limit=JOBS)

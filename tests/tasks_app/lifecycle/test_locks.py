@@ -35,7 +35,7 @@ from tasks_app.failures import booking
 from tasks_app.generation import mergejobs
 from tasks_app.inputs import file_rows
 from tasks_app.lifecycle import claims, nucleus_waits, task_moves
-from tasks_app.lifecycle.holding import shift_jobs
+from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.messaging import effects, inbox
 from tasks_app.models import (
     CatalogueDataset,
@@ -382,7 +382,9 @@ def queued(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     bystanders = {make_job(status="activated", site="B").id, make_job(status="defined", site="A").id}
 
     def work() -> int:
-        return shift_jobs("activated", "throttled", "j.computingsite = %(s)s", {"s": "A"}, by="t", reason="x", limit=9)
+        return move_free_jobs(
+            "activated", "throttled", "j.computingsite = %(s)s", {"s": "A"}, by="t", reason="x", limit=9
+        )
 
     def left() -> set[int]:
         ids = set(Job.objects.exclude(status="throttled").values_list("id", flat=True))

@@ -1,0 +1,58 @@
+"""The door for the states of jobs, asked for every pair of states: what the table allows happens and is logged, and
+nothing else happens at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+
+import pytest
+
+from tasks_app.domain.states import JOB_MOVES, JobStatus
+from tasks_app.lifecycle import job_moves
+from tasks_app.models import Job, JobStatusLog
+
+Make = Callable[..., Job]
+PAIRS = tuple(product(JobStatus, JobStatus))
+
+
+def assert_moved(
+    jobs: dict[int, tuple[str, str]], by: str, reason: str | None, news: Iterable[str] = JobStatus
+) -> None:
+    """Each job, given with its old state and the one it was asked for, has moved and says so where the table allows it
+    and the door is for it; the others are as they were."""
+    door = set(news)
+    expected = {job: new if new in JOB_MOVES[JobStatus(old)] & door else old for job, (old, new) in jobs.items()}
+    assert dict(Job.objects.values_list("id", "status")) == expected
+    logged = {(job, new, by, reason, "SITE_A") for job, (_, new) in jobs.items() if expected[job] != jobs[job][0]}
+    assert set(JobStatusLog.objects.values_list("job_id", "status", "by", "reason", "site")) == logged
+
+
+@pytest.mark.django_db
+def test_jobs_of_a_task_move_as_the_table_allows(make_job: Make) -> None:
+    jobs = {make_job(status=old, task_id=1000 + n).id: (old, new) for n, (old, new) in enumerate(PAIRS)}
+    moved = [
+        job_moves.move_jobs_of_task(1000 + n, old, new, by="ada", reason="so be it")
+        for n, (old, new) in enumerate(PAIRS)
+    ]
+    assert moved == [int(new in JOB_MOVES[old]) for old, new in PAIRS]
+    assert_moved(jobs, "ada", "so be it")
+
+
+@pytest.mark.django_db
+def test_free_jobs_move_as_the_table_allows(make_job: Make) -> None:
+    jobs = {make_job(status=old).id: (old, new) for old, new in PAIRS}
+    moved = [
+        job_moves.move_free_jobs(old, new, "j.pandaid = %(id)s", {"id": job}, by="t", reason="x", limit=9)
+        for job, (old, new) in jobs.items()
+    ]
+    assert moved == [int(new in JOB_MOVES[JobStatus(old)]) for old, new in jobs.values()]
+    assert_moved(jobs, "t", "x")
+
+
+@pytest.mark.django_db
+def test_jobs_in_other_states_than_the_one_named_stay(make_job: Make) -> None:
+    jobs = {make_job(status=old, task_id=7).id: old for old in JobStatus}
+    assert job_moves.move_jobs_of_task(7, "activated", "throttled", by="t", reason="x") == 1
+    changed = {job for job, old in jobs.items() if Job.objects.get(pk=job).status != old}
+    assert changed == {job for job, old in jobs.items() if old == "activated"}
