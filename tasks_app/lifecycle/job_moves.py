@@ -9,10 +9,12 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jedisite.database.sql import hot_cursor
+import psycopg
+
+from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.domain.states import JOB_MOVES, JobStatus
 
 
@@ -64,3 +66,24 @@ def move_free_jobs(old: str, new: str, which: str, values: dict[str, Any], *, by
             {**values, "by": by, "reason": reason, "limit": limit},
         )
         return cursor.rowcount
+
+
+# Jobs that wait for a library get what is known of its file, and move.
+_GIVE_LIBRARY = """
+WITH made AS (SELECT fileid, fsize, checksum, guid, surl FROM jedi_dataset_contents
+               WHERE jeditaskid = %(task)s AND fileid = %(file)s),
+given AS (
+    UPDATE job_files f SET status = 'ready', fsize = m.fsize, checksum = m.checksum, guid = m.guid, surl = m.surl
+      FROM made m WHERE f.fileid = m.fileid AND f.type = 'lib' AND f.pandaid = ANY(%(jobs)s::bigint[])),
+locked AS (SELECT pandaid FROM jobs WHERE pandaid = ANY(%(jobs)s::bigint[]) AND {before})"""
+
+
+def give_library(
+    cursor: psycopg.Cursor[Any], task_id: int, file_id: int, jobs: Sequence[int], new: str, *, by: str, reason: str
+) -> None:
+    """Defined jobs, locked by the caller, get the library that they waited for, and become `new`: pilots may have them,
+    or they are held back."""
+    cursor.execute(
+        f"{_GIVE_LIBRARY.format(before=before(new, [JobStatus.DEFINED]))}{_MOVE.format(new=JobStatus(new))}",
+        {"task": task_id, "file": file_id, "jobs": numbers(jobs), "by": by, "reason": reason},
+    )

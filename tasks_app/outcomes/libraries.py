@@ -8,11 +8,12 @@ from typing import Any, Final
 import psycopg
 from django.db import transaction
 
-from jedisite.database.sql import hot_cursor, numbers
+from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.job_errors import main_error
 from tasks_app.domain.states import TASK_MOVES, JobStatus, TaskStatus
 from tasks_app.lifecycle import outbox, task_moves
+from tasks_app.lifecycle.job_moves import give_library
 from tasks_app.models import Job, Task
 from tasks_app.outcomes.outcomes import Outcome, book
 from tasks_app.params.buildstep import FAILED_BUILDS
@@ -110,20 +111,6 @@ def _waiting(cursor: psycopg.Cursor[Any], file_id: int) -> list[int]:
     return [job for (job,) in cursor.fetchall()]
 
 
-_ACTIVATE = """
-WITH made AS (SELECT fileid, fsize, checksum, guid, surl FROM jedi_dataset_contents
-               WHERE jeditaskid = %(task)s AND fileid = %(file)s),
-given AS (
-    UPDATE job_files f SET status = 'ready', fsize = m.fsize, checksum = m.checksum, guid = m.guid, surl = m.surl
-      FROM made m WHERE f.fileid = m.fileid AND f.type = 'lib' AND f.pandaid = ANY(%(jobs)s::bigint[])),
-moved AS (
-    UPDATE jobs SET jobstatus = %(status)s, statechangetime = clock_timestamp(), modificationtime = clock_timestamp()
-     WHERE pandaid = ANY(%(jobs)s::bigint[]) AND jobstatus = 'defined' RETURNING pandaid, computingsite)
-INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
-SELECT pandaid, %(status)s, clock_timestamp(), computingsite, %(by)s, 'its library is ready' FROM moved
-"""
-
-
 def _activate(cursor: psycopg.Cursor[Any], task: Task, file_id: int, waiting: list[int], by: str) -> None:
     """One statement for all: they get what is known of the file now, and pilots may have them.
 
@@ -131,9 +118,7 @@ def _activate(cursor: psycopg.Cursor[Any], task: Task, file_id: int, waiting: li
     """
     if waiting:
         status = JobStatus.THROTTLED if task.status == TaskStatus.PAUSED else JobStatus.ACTIVATED
-        cursor.execute(
-            _ACTIVATE, {"task": task.id, "file": file_id, "jobs": numbers(waiting), "status": status.value, "by": by}
-        )
+        give_library(cursor, task.id, file_id, waiting, status, by=by, reason="its library is ready")
         if SplitRule.parse(task.split_rule).flag("PC"):
             outbox.jobs_changed(cursor, waiting)
 

@@ -31,6 +31,7 @@ from tasks_app.domain.killcodes import KillCode, killed_with
 from tasks_app.domain.states import JobStatus
 from tasks_app.inputs import readers
 from tasks_app.lifecycle import outbox
+from tasks_app.lifecycle.job_ends import JobEnd, write_ends
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes import unmerged
 from tasks_app.retries import retrying
@@ -325,30 +326,8 @@ def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, 
 
 
 def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:
-    ids = sorted(wanted)
-    cursor.execute(
-        """WITH ended AS (
-               UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, greatest(clock_timestamp(), j.starttime)),
-                      statechangetime = clock_timestamp(), modificationtime = clock_timestamp(), commandtopilot = NULL,
-                      outputfilebytes = CASE WHEN j.jobstatus = 'merging' THEN j.outputfilebytes ELSE e.bytes END
-                 FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::text[]) e (id, status, bytes, actor, reason)
-                WHERE j.pandaid = e.id AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed')
-               RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor,
-                         CASE WHEN e.reason = '' AND j.jobstatus IN ('cancelled', 'closed')  -- its pilot was told to stop it
-                              THEN coalesce(j.taskbuffererrordiag, '') ELSE e.reason END AS reason),
-           logged AS (
-               INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
-               SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
-           SELECT pandaid FROM ended ORDER BY pandaid""",
-        [
-            numbers(ids),
-            texts(wanted[i].status for i in ids),
-            numbers(sum(r["fsize"] for _, r in wanted[i].stored) for i in ids),
-            texts(wanted[i].by for i in ids),
-            texts(wanted[i].diag for i in ids),
-        ],
-    )
-    ended = [i for (i,) in cursor.fetchall()]
+    ends = [JobEnd(i, o.status, sum(r["fsize"] for _, r in o.stored), o.by, o.diag) for i, o in sorted(wanted.items())]
+    ended = write_ends(cursor, ends)
     for component, (code_column, diag_column) in COMPONENTS.items():
         hit = [wanted[i] for i in ended if wanted[i].component == component]
         if hit:
