@@ -150,24 +150,24 @@ def handed_out(made: SimpleNamespace, draw: int = BY_SHARE, **columns: Any) -> T
     return two_jobs(made, fetch, "activated", status="activated", site="SITE_A", **columns)
 
 
-@at("tasks_app/dispatch/handing_out.py:_BY_PRIORITY")
+@at("tasks_app/lifecycle/job_handout.py:BY_PRIORITY")
 def jobs_by_priority(made: SimpleNamespace) -> Taken:
     return handed_out(made)
 
 
-@at("tasks_app/dispatch/handing_out.py:_BY_NUMBER")
+@at("tasks_app/lifecycle/job_handout.py:BY_NUMBER")
 def jobs_by_age(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made, draw=BY_AGE, gshare="A")
 
 
-@at("tasks_app/dispatch/handing_out.py:_BY_SHARE")
+@at("tasks_app/lifecycle/job_handout.py:BY_SHARE")
 def jobs_of_a_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made, gshare="A")
 
 
-@at("tasks_app/dispatch/handing_out.py:_BY_SHARE 2")
+@at("tasks_app/lifecycle/job_handout.py:BY_SHARE 2")
 def jobs_of_no_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made)

@@ -478,7 +478,7 @@ def jobs_whose_pilot_has_ended(made: SimpleNamespace) -> Held:
     return Held(low, work, free=high, then=reported, answer=1)
 
 
-@at("tasks_app/dispatch/bulk_reports.py:_BEGIN")
+@at("tasks_app/lifecycle/job_reports.py:BEGIN")
 def jobs_of_which_pilots_report(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, attempt=1)
     reports = [Report(row[2], "running", Proof(attempt=1)) for row in (high, low)]

@@ -30,6 +30,7 @@ from tasks_app.dispatch.reports import (
     unmoved,
     values_of,
 )
+from tasks_app.lifecycle.job_reports import ADVANCES, BEGIN, FINALS, OF_THEM
 
 Answer = str | NotYoursError | UnknownJobError
 """The command for the pilot, or why its report was not taken."""
@@ -60,48 +61,11 @@ _PROOFS = tuple(dict.fromkeys(re.findall(r"%\((\w+)\)s", MINE)))
 _PARAMETER = re.compile(r"%\((\w+)\)s(::\w+)?")
 _MINE, _AT_OTHER_ATTEMPT = (_PARAMETER.sub(r"said_\1", condition) for condition in (MINE, AT_OTHER_ATTEMPT))
 
-# ruff: noqa: S608 - every piece is a constant of this module
-# Rows are locked in the order of their numbers, whatever order the join takes.
-_BEGIN = """
-WITH given AS MATERIALIZED (SELECT * FROM unnest({arrays}) said ({names})),
-held AS MATERIALIZED (
-    SELECT pandaid AS held FROM jobs WHERE pandaid = ANY(%(job)s::bigint[]) ORDER BY pandaid FOR NO KEY UPDATE)"""
-_OF_THEM = f"FROM held JOIN given ON said_job = held WHERE pandaid = held AND {_MINE}"
-
-_HEARTBEATS = f"""{_BEGIN}
+# ruff: noqa: S608 - every piece is a constant of ours
+_HEARTBEATS = f"""{BEGIN}
 UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, said_start){{measures}}
-  {_OF_THEM} AND jobstatus = said_status
+  {OF_THEM} AND jobstatus = said_status
 RETURNING said_n, commandtopilot
-"""
-_ADVANCES = f"""{_BEGIN},
-moved AS (
-    UPDATE jobs SET jobstatus = said_status, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, said_start, clock_timestamp()){{measures}}
-      {_OF_THEM} AND (jobstatus = 'sent' OR (jobstatus = 'starting' AND said_status = 'running'))
-    RETURNING said_n, pandaid, said_status, computingsite, said_by, commandtopilot),
-logged AS (
-    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, said_status, clock_timestamp(), computingsite, said_by FROM moved)
-SELECT said_n, commandtopilot FROM moved
-"""
-_FINALS = f"""{_BEGIN},
-moved AS (
-    UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, said_start, statement_timestamp()),
-           endtime = greatest(coalesce(said_end, clock_timestamp()), coalesce(starttime, said_start, statement_timestamp())),
-           {", ".join(f"{column} = said_{key}" for key, column in ERRORS.items())}{{measures}}
-      {_OF_THEM} AND jobstatus IN ('sent', 'starting', 'running')
-    RETURNING said_n, pandaid, jeditaskid, attemptnr, computingsite, said_status, said_by, said_outputs, said_metadata),
-kept AS (
-    INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
-    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), said_status, said_outputs::jsonb FROM moved),
-described AS (
-    INSERT INTO job_metadata (pandaid, metadata)
-    SELECT pandaid, said_metadata::jsonb FROM moved WHERE said_metadata IS NOT NULL ON CONFLICT DO NOTHING),
-logged AS (
-    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, 'holding', clock_timestamp(), computingsite, said_by FROM moved)
-SELECT said_n, NULL::text FROM moved
 """
 _WHY = f"""
 WITH given AS MATERIALIZED (SELECT * FROM unnest({{arrays}}) said ({{names}}))
@@ -122,8 +86,8 @@ def update_jobs(reports: Sequence[Report]) -> list[Answer]:
         alive = [rows[n] for n in round_ if reports[n].status in ALIVE_REPORTS]
         final = [rows[n] for n in round_ if reports[n].status in FINAL_REPORTS]
         moved = dict(_run(_HEARTBEATS, alive))
-        moved |= dict(_run(_ADVANCES, [row for row in alive if row["n"] not in moved]))
-        ended = dict(_run(_FINALS, final))
+        moved |= dict(_run(ADVANCES, [row for row in alive if row["n"] not in moved]))
+        ended = dict(_run(FINALS, final))
         answers |= {n: command or NO_COMMAND for n, command in (moved | ended).items()}
         answers |= _explained([row for n, row in rows.items() if n not in answers])
         if ended:
@@ -156,7 +120,7 @@ def _run(statement: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     if not rows:
         return []
     columns = ("n", "start", "by", *_PROOFS) + (() if "status" in _PROOFS else ("status",))
-    if statement is _FINALS:
+    if statement is FINALS:
         columns += ("end", "outputs", "metadata", *ERRORS)
     measures = tuple([key for key in MEASURES if any(key in row for row in rows)])
     columns += measures
@@ -171,6 +135,8 @@ def _with(statement: str, columns: tuple[str, ...], measures: tuple[str, ...]) -
     return statement.format(
         arrays=", ".join(f"%({column})s::{_type(column)}[]" for column in columns),
         names=", ".join(f"said_{column}" for column in columns),
+        mine=_MINE,
+        errors=", ".join(f"{column} = said_{key}" for key, column in ERRORS.items()),
         measures="".join(f", {MEASURES[key]} = coalesce(said_{key}, {MEASURES[key]})" for key in measures),
     )
 

@@ -24,6 +24,7 @@ from tasks_app.dispatch.input_addresses import forget_astray
 from tasks_app.dispatch.job_secrets import give_secrets
 from tasks_app.dispatch.share_order import ShareOrder, share_order
 from tasks_app.dispatch.worker_moves import handed_to
+from tasks_app.lifecycle.job_handout import BY_NUMBER, BY_PRIORITY, BY_SHARE, HAND_OUT
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
@@ -55,64 +56,9 @@ class _Hint:
 _hints: dict[Key, _Hint] = {}
 _guard = threading.Lock()
 
-# ruff: noqa: S608 - every piece is a constant of this module
-_CLAIM = """
-WITH chosen AS ({chosen}),
-logged AS (
-    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
-UPDATE jobs j
-   SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s, workerid = %(worker)s,
-       modificationtime = clock_timestamp(), statechangetime = clock_timestamp(), heartbeat_at = clock_timestamp()
-  FROM chosen
- WHERE j.pandaid = chosen.pandaid
-RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
-       maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
-       cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
-       jobdefinitionid,
-       (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
-       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
-       ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
-               FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)
-"""
+
 _OF_ADMINISTRATORS = """
        AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""
-_ACTIVATED = """
-    SELECT pandaid FROM jobs
-     WHERE computingsite = %(site)s AND jobstatus = 'activated'
-       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s){whose}"""
-_BY_PRIORITY = (
-    _ACTIVATED
-    + """
-       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
-)
-_BY_NUMBER = (
-    _ACTIVATED
-    + """
-       AND pandaid > %(job)s
-     ORDER BY pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
-)
-# Share after share until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
-# The first is gone on with behind the last job handed out.
-_BY_SHARE = (
-    """
-    SELECT pandaid FROM (
-    SELECT of_share.pandaid FROM unnest(%(shares)s::text[]) WITH ORDINALITY share (name, number) CROSS JOIN LATERAL ("""
-    + _ACTIVATED
-    + """
-       AND gshare = share.name
-       AND ((currentpriority * -1), pandaid) > (CASE WHEN share.number = 1 THEN %(priority)s ELSE -2147483648 END,
-                                                CASE WHEN share.number = 1 THEN %(job)s ELSE 0 END)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) of_share
-    UNION ALL
-    SELECT other.pandaid FROM ("""
-    + _ACTIVATED
-    + """
-       AND (gshare IS NULL OR gshare <> ALL(%(known)s::text[]))
-       AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {count}"""
-)
 
 
 Row = tuple[Any, ...]
@@ -128,7 +74,7 @@ def _claim_of(chosen: str, count: int, administrators_only: bool) -> str:
     plan too dear, and plans anew at every call, which takes longer than the statement itself.
     """
     whose = _OF_ADMINISTRATORS if administrators_only else ""
-    return _CLAIM.format(chosen=chosen.format(count=int(count), whose=whose))
+    return HAND_OUT.format(chosen=chosen.format(count=int(count), whose=whose))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +178,7 @@ def _run(request: Request, digest: bytes | None, order: ShareOrder | None, slopp
             "other_priority": Int8(priority if past_shares else FIRST[1]),
             "other_job": Int8(job_id if past_shares else FIRST[2]),
         }
-    chosen = _BY_NUMBER if sloppy else _BY_PRIORITY if order is None else _BY_SHARE
+    chosen = BY_NUMBER if sloppy else BY_PRIORITY if order is None else BY_SHARE
     with hot_cursor() as cursor:
         cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
         rows = cursor.fetchall()

@@ -21,6 +21,7 @@ from psycopg.types.numeric import Int8
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.report_masking import masked_reports
+from tasks_app.lifecycle.job_reports import ADVANCE, FINAL, FINAL_WITH_METADATA
 
 NO_COMMAND = "NULL"
 KILL = "tobekilled"
@@ -117,40 +118,6 @@ RETURNING commandtopilot
 """
 _HEARTBEAT_WITH_START = _HEARTBEAT.replace("{given}", ", starttime = coalesce(starttime, %(start)s){given}")
 
-_ADVANCE = """
-WITH moved AS (
-    UPDATE jobs SET jobstatus = %(status)s, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()){given}
-     WHERE {mine} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
-    RETURNING pandaid, computingsite, commandtopilot),
-logged AS (
-    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, %(status)s, clock_timestamp(), computingsite, %(by)s FROM moved)
-SELECT commandtopilot FROM moved
-"""
-
-# A pilot's clock may be behind ours, and say whole seconds only: no job ends before it starts.
-_FINAL_PARTS = """
-WITH moved AS (
-    UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, statement_timestamp()),
-           endtime = greatest(coalesce(%(end)s, clock_timestamp()),
-                              coalesce(starttime, %(start)s, statement_timestamp())){given}
-     WHERE {mine} AND jobstatus IN ('sent', 'starting', 'running')
-    RETURNING pandaid, jeditaskid, attemptnr, computingsite),
-kept AS (
-    INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
-    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), %(status)s, %(outputs)s FROM moved),
-logged AS (
-    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
-"""
-_FINAL = f"{_FINAL_PARTS}SELECT pandaid FROM moved"  # noqa: S608
-_FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
-    INSERT INTO job_metadata (pandaid, metadata) SELECT pandaid, %(metadata)s FROM moved ON CONFLICT DO NOTHING)
-SELECT pandaid FROM moved
-"""  # noqa: S608
-
 
 @lru_cache(maxsize=256)
 def _with(statement: str, mine: str, measures: tuple[str, ...], errors: tuple[str, ...] | None = None) -> str:
@@ -190,7 +157,7 @@ def update_job(report: Report) -> str:
         cursor.execute(_with(heartbeat, mine, measures), values)
         row = cursor.fetchone()
         if row is None:
-            cursor.execute(_with(_ADVANCE, mine, measures), values)
+            cursor.execute(_with(ADVANCE, mine, measures), values)
             row = cursor.fetchone()
     return (row[0] or NO_COMMAND) if row is not None else _explain(values)
 
@@ -237,9 +204,9 @@ def _whole(value: Any) -> Any:
 def _final(report: Report, values: dict[str, Any]) -> str:
     """One statement is a transaction of its own and spares two round trips."""
     values["outputs"] = Json(dict(report.outputs))
-    statement = _FINAL
+    statement = FINAL
     if report.metadata is not None:
-        statement, values["metadata"] = _FINAL_WITH_METADATA, Json(report.metadata)
+        statement, values["metadata"] = FINAL_WITH_METADATA, Json(report.metadata)
     measures, errors = present(report.measures, MEASURES), present(report.errors, ERRORS)
     with hot_cursor() as cursor:
         cursor.execute(_with(statement, _mine(report.proof), measures, errors), values)

@@ -21,6 +21,7 @@ from tasks_app.dispatch import handing_out, reports, share_order
 from tasks_app.labs.bench import clients, dispatching, reporting, scene
 from tasks_app.labs.bench.crowd import Step
 from tasks_app.labs.bench.database import settle
+from tasks_app.lifecycle.job_reports import FINAL
 from tasks_app.models import CatalogueDataset, Task
 from tasks_app.submission import submitting
 
@@ -267,7 +268,7 @@ def _beating(jobs: range) -> Made:
 
 
 def _ending(jobs: range) -> Made:
-    statement = reports._with(reports._FINAL, reports._mine(reporting.PROOF), tuple(_MEASURES), ("trans_exit_code",))
+    statement = reports._with(FINAL, reports._mine(reporting.PROOF), tuple(_MEASURES), ("trans_exit_code",))
     return lambda index: _executing(statement, _said("finished"), iter(jobs[index::CLIENTS]))
 
 

@@ -10,10 +10,14 @@ import pytest
 from django.db import transaction
 
 from jedisite.database.sql import hot_cursor
+from tasks_app.dispatch import handing_out
+from tasks_app.dispatch.bulk_reports import update_jobs
+from tasks_app.dispatch.reports import Proof, Report, update_job
 from tasks_app.domain.states import JOB_FINAL, JOB_MOVES, JobStatus
 from tasks_app.lifecycle import job_moves
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
-from tasks_app.models import Job, JobStatusLog
+from tasks_app.lifecycle.job_reports import ADVANCE, ADVANCES, ALIVE
+from tasks_app.models import Job, JobOutputReport, JobStatusLog
 from tasks_app.outcomes import outcomes
 
 Make = Callable[..., Job]
@@ -21,9 +25,7 @@ ENDS = JOB_FINAL | {JobStatus.MERGING}
 PAIRS = tuple(product(JobStatus, JobStatus))
 
 
-def assert_moved(
-    jobs: dict[int, tuple[str, str]], by: str, reason: str | None, news: Iterable[str] = JobStatus
-) -> None:
+def assert_moved(jobs: dict[int, tuple[str, str]], by: str, reason: str, news: Iterable[str] = JobStatus) -> None:
     """Each job, given with its old state and the one it was asked for, has moved and says so where the table allows it
     and the door is for it; the others are as they were."""
     door = set(news)
@@ -90,3 +92,64 @@ def test_jobs_get_their_library_as_the_table_allows(make_job: Make) -> None:
             job_moves.give_library(cursor, 1, 2, [job], new, by="t", reason="x")
     stayed = {job: (old, new if old == "defined" else old) for job, (old, new) in jobs.items()}
     assert_moved(stayed, "t", "x")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("draw", [0, 99])
+def test_only_jobs_that_may_be_sent_are_handed_out(make_job: Make, draw: int) -> None:
+    handing_out._hints.clear()
+    jobs = {make_job(status=old).id: (old, "sent") for old in JobStatus}
+    handed = handing_out.get_jobs(handing_out.Request("SITE_A", count=99, by="p"), draw)
+    assert [job["PandaID"] for job in handed] == [
+        i for i, (old, _) in jobs.items() if "sent" in JOB_MOVES[JobStatus(old)]
+    ]
+    assert_moved(jobs, "p", "")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("in_a_list", [False, True])
+def test_reports_move_jobs_as_the_table_allows(make_job: Make, in_a_list: bool) -> None:
+    said = {"starting": "starting", "running": "running", "finished": "holding", "failed": "holding"}
+    jobs = {make_job(status=old, attempt=1).id: (old, word) for old, word in product(JobStatus, said)}
+    reports = [Report(job, word, Proof(site="SITE_A", attempt=1), by="p") for job, (_, word) in jobs.items()]
+    if in_a_list:
+        update_jobs(reports)
+    else:
+        for report in reports:
+            update_job(report)
+    assert_moved({job: (old, said[word]) for job, (old, word) in jobs.items()}, "p", "")
+    assert set(JobOutputReport.objects.values_list("id", flat=True)) == set(
+        Job.objects.filter(
+            status="holding", pk__in=[i for i, (old, _) in jobs.items() if old != "holding"]
+        ).values_list("id", flat=True)
+    )
+
+
+@pytest.mark.django_db
+def test_the_statements_for_reports_move_to_no_other_state(make_job: Make) -> None:
+    """Whatever they are asked for: not because their callers ask for nothing else."""
+    jobs = {make_job(status=old).id: (old, new) for old, new in PAIRS}
+    mine = "pandaid = %(job)s"
+    with hot_cursor() as cursor:
+        for job, (_, new) in jobs.items():
+            cursor.execute(
+                ADVANCE.replace("{mine}", mine).replace("{given}", ""),
+                {"status": new, "start": None, "job": job, "by": "p"},
+            )
+    assert_moved(jobs, "p", "", ALIVE)
+
+
+@pytest.mark.django_db
+def test_the_statements_for_lists_of_reports_move_to_no_other_state(make_job: Make) -> None:
+    jobs = {make_job(status=old).id: (old, new) for old, new in PAIRS}
+    types = {"n": "bigint", "job": "bigint", "status": "text", "start": "timestamptz", "by": "text"}
+    statement = ADVANCES.format(
+        arrays=", ".join(f"%({name})s::{kind}[]" for name, kind in types.items()),
+        names=", ".join(f"said_{name}" for name in types),
+        mine="true",
+        measures="",
+    )
+    values = {"n": list(jobs), "job": list(jobs), "status": [str(new) for _, new in jobs.values()]}
+    with hot_cursor() as cursor:
+        cursor.execute(statement, values | {"start": [None] * len(jobs), "by": ["p"] * len(jobs)})
+    assert_moved(jobs, "p", "", ALIVE)

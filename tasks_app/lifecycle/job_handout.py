@@ -1,0 +1,67 @@
+"""Hot path: jobs are handed to pilots. Part of the door for states of jobs; `dispatch.handing_out` runs these statements."""
+
+from __future__ import annotations
+
+from tasks_app.domain.states import JobStatus
+from tasks_app.lifecycle.job_moves import before
+
+# ruff: noqa: S608 - every piece is a constant of ours
+# The jobs that {chosen} picks and locks go to a pilot, with all that it needs: one statement, one transaction.
+HAND_OUT = """
+WITH chosen AS ({chosen}),
+logged AS (
+    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
+    SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
+UPDATE jobs j
+   SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s, workerid = %(worker)s,
+       modificationtime = clock_timestamp(), statechangetime = clock_timestamp(), heartbeat_at = clock_timestamp()
+  FROM chosen
+ WHERE j.pandaid = chosen.pandaid
+RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
+       maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
+       cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
+       jobdefinitionid,
+       (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
+       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
+       ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
+               FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)
+"""
+# What {chosen} picks from. Only one state may become `sent`, so each of them can use an index on the jobs in that state.
+_WAITING = f"""
+    SELECT pandaid FROM jobs
+     WHERE computingsite = %(site)s AND {before(JobStatus.SENT)}
+       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s){{whose}}"""
+# The most urgent first.
+BY_PRIORITY = (
+    _WAITING
+    + """
+       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+# The oldest first.
+BY_NUMBER = (
+    _WAITING
+    + """
+       AND pandaid > %(job)s
+     ORDER BY pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+# Share after share until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
+# The first is gone on with behind the last job handed out.
+BY_SHARE = (
+    """
+    SELECT pandaid FROM (
+    SELECT of_share.pandaid FROM unnest(%(shares)s::text[]) WITH ORDINALITY share (name, number) CROSS JOIN LATERAL ("""
+    + _WAITING
+    + """
+       AND gshare = share.name
+       AND ((currentpriority * -1), pandaid) > (CASE WHEN share.number = 1 THEN %(priority)s ELSE -2147483648 END,
+                                                CASE WHEN share.number = 1 THEN %(job)s ELSE 0 END)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) of_share
+    UNION ALL
+    SELECT other.pandaid FROM ("""
+    + _WAITING
+    + """
+       AND (gshare IS NULL OR gshare <> ALL(%(known)s::text[]))
+       AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {count}"""
+)
