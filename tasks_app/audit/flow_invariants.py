@@ -13,7 +13,8 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from jedisite.vocabulary.words import plural
-from tasks_app.audit import merging_invariants, state_invariants
+from tasks_app.audit import log_invariants, merging_invariants, state_invariants
+from tasks_app.audit.log_invariants import STALE_AFTER
 from tasks_app.domain.states import JOB_FINAL, TASK_FINAL
 
 
@@ -50,8 +51,6 @@ _AT_WORK = "'assigning', 'ready', 'scouting', 'scouted', 'running', 'pending', '
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _GONE = "('lost', 'missing')"
 _NOT_YET = "('pending', 'staging')"
-STALE_AFTER = "10 minutes"
-"""Claims are freed after five minutes by a watch dog that looks twice a minute."""
 
 # ruff: noqa: S608 - every piece is a constant of this module
 INVARIANTS: tuple[Invariant, ...] = (
@@ -325,42 +324,6 @@ INVARIANTS: tuple[Invariant, ...] = (
         "SELECT jeditaskid, oldpandaid, newpandaid FROM jedi_job_retry_history WHERE newpandaid <= oldpandaid",
     ),
     Invariant(
-        "task_state_is_logged",
-        "The last line of a task's log names its state.",
-        """
-        SELECT t.jeditaskid, t.status, l.status AS logged FROM jedi_tasks t LEFT JOIN LATERAL (
-               SELECT status FROM tasks_statuslog l WHERE l.jeditaskid = t.jeditaskid ORDER BY l.id DESC LIMIT 1) l ON true
-         WHERE l.status IS DISTINCT FROM t.status AND t.modificationtime > clock_timestamp() - interval '60 days'""",
-    ),
-    Invariant(
-        "task_state_is_told",
-        "The last message about a task names its state.",
-        """
-        SELECT t.jeditaskid, t.status, m.payload ->> 'status' AS told FROM jedi_tasks t CROSS JOIN LATERAL (
-               SELECT payload FROM messages_out m WHERE m.jeditaskid = t.jeditaskid AND m.kind = 'task_status'
-                ORDER BY m.id DESC LIMIT 1) m
-         WHERE m.payload ->> 'status' IS DISTINCT FROM t.status""",
-    ),
-    Invariant(
-        "messages_go_out",
-        f"No message and no mail is older than {STALE_AFTER} without having been tried.",
-        f"""
-        SELECT 'message' AS what, id, created FROM messages_out
-         WHERE position IS NULL AND created < clock_timestamp() - interval '{STALE_AFTER}'
-        UNION ALL
-        SELECT 'mail', id, created FROM notifications WHERE sent IS NULL AND not_sent = '' AND attempts = 0
-           AND created < clock_timestamp() - interval '{STALE_AFTER}'""",
-    ),
-    Invariant(
-        "messages_come_in",
-        f"Every message that came in more than {STALE_AFTER} ago was tried; a processed one has no error, a parked one has.",
-        f"""
-        SELECT id, message_id, attempts, processed, parked, error FROM messages_in
-         WHERE (processed IS NULL AND parked IS NULL AND attempts = 0
-                AND received < clock_timestamp() - interval '{STALE_AFTER}')
-            OR (processed IS NOT NULL AND (error <> '' OR attempts = 0)) OR (parked IS NOT NULL AND error = '')""",
-    ),
-    Invariant(
         "schedule_counts_its_records",
         "A schedule has counted the inputs that it made, and its input grows as long as the schedule lasts.",
         f"""
@@ -370,22 +333,13 @@ INVARIANTS: tuple[Invariant, ...] = (
          WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
     ),
     Invariant(
-        "job_state_is_logged",
-        "The log of a job names its state, the final one once.",
-        f"""
-        SELECT j.pandaid, j.jobstatus, l.times FROM jobs j CROSS JOIN LATERAL (
-               SELECT count(*) AS times FROM jobs_statuslog l WHERE l.pandaid = j.pandaid AND l.jobstatus = j.jobstatus) l
-         WHERE (l.times = 0 OR (j.jobstatus IN ({_JOB_ENDS}) AND l.times > 1))
-           AND j.modificationtime > clock_timestamp() - interval '60 days'""",
-    ),
-    Invariant(
         "no_stale_claim",
         f"No claim on a task is older than {STALE_AFTER}.",
         f"""
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
-    *(Invariant(*row) for row in (*state_invariants.ROWS, *merging_invariants.ROWS)),
+    *(Invariant(*row) for row in (*state_invariants.ROWS, *log_invariants.ROWS, *merging_invariants.ROWS)),
 )
 
 

@@ -1,4 +1,4 @@
-"""Invariants of merging inside a task, as (name, sentence, query): see `audit_sql`."""
+"""Invariants of merging inside a task, as (name, sentence, query): see `flow_invariants`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Invariants of states: moves that the tables allow, reasons of tasks that rest, places of what is made.
 
-As (name, sentence, query), see `audit_sql`.
+As (name, sentence, query), see `flow_invariants`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from tasks_app.domain.killcodes import KilledJob
 from tasks_app.domain.states import JobStatus
 from tasks_app.generation.groups import RESOURCE
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
-from tasks_app.upkeep.expiring import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
+from tasks_app.upkeep.overdue import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
 from tasks_app.upkeep.rules.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
 
 # ruff: noqa: S608 - every piece is a constant of this module

@@ -26,7 +26,7 @@ from tasks_app.domain.users_work import users_jobs, users_tasks
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.models import Task
-from tasks_app.upkeep.expiring import MERGE
+from tasks_app.upkeep.overdue import MERGE
 from tasks_app.upkeep.rules.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
 
 ME = "user_caps"

@@ -18,7 +18,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeouts
 from tasks_app.domain.priorities import Raise, SiteUsage, massage
 from tasks_app.domain.users_work import users_jobs
-from tasks_app.upkeep.expiring import MERGE
+from tasks_app.upkeep.overdue import MERGE
 
 # ruff: noqa: S608 - every piece is a constant of this module
 LATELY: Final = timedelta(days=1)

@@ -18,7 +18,7 @@ from tasks_app.configured import timeout_table, timeouts
 from tasks_app.configured.timeout_table import Timeout
 from tasks_app.domain.job_timeouts import TIMEOUTS
 from tasks_app.domain.states import JOB_OPEN
-from tasks_app.upkeep import expiring
+from tasks_app.upkeep import overdue
 from tasks_app.web.lists.misspelt import takes
 
 NEAR: Final = 0.2
@@ -108,17 +108,17 @@ def rows(now: datetime) -> list[Row]:
 
 def _job_counts(now: datetime) -> dict[str, tuple[int, int]]:
     """One look at all open jobs."""
-    around = expiring.look_around(list(TIMEOUTS), now, early=NEAR)
-    near = [expiring.condition(rule, around, early=NEAR) for rule in TIMEOUTS]
+    around = overdue.look_around(list(TIMEOUTS), now, early=NEAR)
+    near = [overdue.condition(rule, around, early=NEAR) for rule in TIMEOUTS]
     columns = []
     for rule, early in zip(TIMEOUTS, near, strict=True):
-        columns += [f"count(*) FILTER (WHERE {early})", f"count(*) FILTER (WHERE {expiring.condition(rule, around)})"]
+        columns += [f"count(*) FILTER (WHERE {early})", f"count(*) FILTER (WHERE {overdue.condition(rule, around)})"]
     statuses = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
     # Most jobs are near no limit: those are sorted out first. IS TRUE: all are read once, not by an index for each part.
     statement = f"""SELECT {", ".join(columns)} FROM jobs j WHERE j.jobstatus IN ({statuses})
                        AND coalesce(j.computingsite, '') <> ALL(%(exempt)s::text[])
                        AND ({" OR ".join(f"({early})" for early in near)}) IS TRUE"""  # noqa: S608 - constants of ours
-    found = _numbers(statement, expiring.values_of(around, now))
+    found = _numbers(statement, overdue.values_of(around, now))
     return {f"job.{rule.name}": (found[2 * i] - found[2 * i + 1], found[2 * i + 1]) for i, rule in enumerate(TIMEOUTS)}
 
 

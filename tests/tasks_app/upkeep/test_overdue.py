@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from tasks_app.upkeep.expiring import BOUND, STAYS
+from tasks_app.upkeep.overdue import BOUND, STAYS
 from tests.plans import fill_table, plan_of, scanned
 
 
