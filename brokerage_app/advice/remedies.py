@@ -17,8 +17,9 @@ from brokerage_app.brokers.deciding import STATUS, allowed
 from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import EXPRESS_PRIORITY, TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
-from brokerage_app.vocabulary.verdict import Blocked, Skip
+from brokerage_app.vocabulary.verdict import Blocked
 from jedisite.refusals import Fixer
 from jedisite.vocabulary.words import plural
 

@@ -22,9 +22,10 @@ from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.parameter import UnknownParameterError
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.vocabulary.stored import as_json, from_json
-from brokerage_app.vocabulary.verdict import Skip, Verdict
+from brokerage_app.vocabulary.verdict import Verdict
 
 Decide = Callable[[TaskNeeds, Grid, Configuration], Verdict]
 FORMS: Final = "needs.FIELD=value, site.NAME.FIELD=value, endpoint.NAME.FIELD=value or config.COMPONENT.KEY[@VO]=value"

@@ -27,8 +27,9 @@ from brokerage_app.formulas.software import resolved_platform
 from brokerage_app.policy import userthrottle
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 UNIFIED_SWITCH: Final = "grandly_unified"
 KINDS: Final = frozenset({"analysis", "unified"})
@@ -120,7 +121,7 @@ def gate(needs: TaskNeeds, settings: AnalysisSettings, facts: AnalysisFacts) -> 
 def case_of(
     needs: TaskNeeds, grid: Grid, settings: AnalysisSettings = DEFAULT_SETTINGS, facts: AnalysisFacts = NO_FACTS
 ) -> AnalysisCase:
-    """What the rules are asked with, in the pass that keeps to the input (see `rules.examine`)."""
+    """What the rules are asked with, in the pass that keeps to the input."""
     return AnalysisCase(needs, grid, settings, facts)
 
 

@@ -16,8 +16,9 @@ from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd, room_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 __all__ = ["ANALYSIS", "BROKERS", "GENERIC", "NAMES", "PRODUCTION", "Line", "broker_of", "decide", "takers"]
 

@@ -16,8 +16,9 @@ from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd
 from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 
 def _is_bound(case: GenericCase) -> bool:
@@ -58,7 +59,7 @@ def _is_hard_to_read(case: GenericCase) -> bool:
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(policy.preassigned, _is_bound),
-    Rule(state.online, title="status"),
+    Rule(state.online),
     Rule(policy.not_excluded, _excludes),
     Rule(policy.included, _lists),
     Rule(resources.scratch_disk),
@@ -70,8 +71,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(has_software, _asks_software),
     Rule(data.input_readable, _is_hard_to_read),
     Rule(data.takes_outputs, _may_be_shut),
-    Rule(state.has_pilots_for_queued, title="pilots"),
-    Rule(policy.can_build, policy.builds_fail, title="builds"),
+    Rule(state.has_pilots_for_queued),
+    Rule(policy.can_build, policy.builds_fail),
 )
 MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""
@@ -81,8 +82,8 @@ def rules(min_queue: int = MIN_QUEUE) -> tuple[Rule, ...]:
     """All rules, with a floor for the number of queued jobs that a site may have."""
     return (
         *RULES,
-        Rule(capacity.queue_not_full(min_queue), title="queued jobs"),
-        Rule(capacity.user_has_part(min_queue), title="queued jobs of the user"),
+        Rule(capacity.queue_not_full(min_queue)),
+        Rule(capacity.user_has_part(min_queue)),
     )
 
 

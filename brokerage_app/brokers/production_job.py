@@ -16,8 +16,9 @@ from brokerage_app.formulas.software import resolved_platform
 from brokerage_app.formulas.zeroshare import EXEMPT_WORK_QUEUES
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid, SiteView
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 __all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 
@@ -186,7 +187,7 @@ def _is_not_express(case: ProductionCase) -> bool:
 DIRECT_ONLY: Final = 2
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(state.online_or_standby, title="status"),
+    Rule(state.online_or_standby),
     Rule(network_rules.nucleus_writable, _has_nucleus, temporary=True),
     Rule(network_rules.nucleus_not_flooded, _has_nucleus, temporary=True),
     Rule(network_rules.link_open, _has_nucleus),
@@ -196,39 +197,39 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(policy.has_share, _asks_share),
     Rule(events.jumbo, _is_not_single),
     Rule(slots.disks_not_busy, _asks_disk_io, temporary=True),
-    Rule(resources.core_mode, _asks_cores, title="cores"),
+    Rule(resources.core_mode, _asks_cores),
     Rule(resources.max_cores, _asks_max_cores),
     Rule(software_rules.has_software, _asks_software),
-    Rule(slots.enough_memory, _asks_memory, title="memory"),
+    Rule(slots.enough_memory, _asks_memory),
     Rule(data.direct_access, _asks_direct),
-    Rule(slots.enough_scratch, title="scratch disk"),
+    Rule(slots.enough_scratch),
     Rule(data.storage_space, temporary=True),
     Rule(data.storage_up, temporary=True),
     Rule(data.source_sends, _reads_input, temporary=True),
-    Rule(slots.long_enough, title="walltime"),
-    Rule(slots.long_enough_for_unmeasured, _is_not_measured, title="walltime of unmeasured jobs"),
-    Rule(slots.not_too_short, title="least walltime"),
-    Rule(software_rules.has_connectivity, _asks_network, title="connectivity"),
+    Rule(slots.long_enough),
+    Rule(slots.long_enough_for_unmeasured, _is_not_measured),
+    Rule(slots.not_too_short),
+    Rule(software_rules.has_connectivity, _asks_network),
     Rule(events.event_service, _is_not_single),
-    Rule(capacity.not_too_many_transferring, temporary=True, title="transferring jobs"),
+    Rule(capacity.not_too_many_transferring, temporary=True),
     Rule(policy.within_pledge, _is_short_of_work),
     Rule(policy.at_nucleus, _stays_at_nucleus),
     Rule(resources.io_intensity, _asks_io),
     Rule(policy.full_chain, _has_nucleus),
-    Rule(state.has_pilots, _asks_pilots, temporary=True, title="pilots"),
-    Rule(policy.can_build, policy.builds_fail, title="builds"),
+    Rule(state.has_pilots, _asks_pilots, temporary=True),
+    Rule(policy.can_build, policy.builds_fail),
 )
 """Asked in this order of each candidate (section 5 of the brokerage document)."""
 
-MISSING: Final = Rule(data.little_input_missing, _is_heavy_on_input, title="missing input")
+MISSING: Final = Rule(data.little_input_missing, _is_heavy_on_input)
 """Asked of those that are left; switched off when it would leave none."""
 
 FINAL: Final[tuple[Rule, ...]] = (
-    Rule(capacity.not_locked, title="lock"),
+    Rule(capacity.not_locked),
     Rule(data.local_data_only, _reads_input),
-    Rule(capacity.under_cap, _is_not_express, title="cap on queued jobs"),
-    Rule(network_rules.fast_enough, _is_express, title="network"),
-    Rule(capacity.under_cap_of_type, _is_not_express, title="cap on queued jobs of the type"),
+    Rule(capacity.under_cap, _is_not_express),
+    Rule(network_rules.fast_enough, _is_express),
+    Rule(capacity.under_cap_of_type, _is_not_express),
 )
 """Asked of those that are left and have no temporary problem."""
 

@@ -33,8 +33,9 @@ from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import InputData, TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid, Nucleus, Sharing, SiteView
-from brokerage_app.vocabulary.verdict import Blocked, Choice, Skip, Verdict, counted
+from brokerage_app.vocabulary.verdict import Blocked, Choice, Verdict, counted
 from jedisite.vocabulary.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
@@ -62,16 +63,16 @@ def _asks_for_input(case: NucleusCase) -> bool:
 
 
 _FIRST: Final[tuple[Rule, ...]] = (
-    Rule(rules.active, title="nucleus is active"),
-    Rule(rules.no_backlog, _asks_for_backlog, title="no backlog of transfers"),
-    Rule(rules.has_storage, title="storage for the outputs"),
-    Rule(rules.can_be_read, title="storage can be read"),
-    Rule(rules.can_be_written, title="storage can be written"),
-    Rule(rules.has_space, title="space for the outputs"),
+    Rule(rules.active),
+    Rule(rules.no_backlog, _asks_for_backlog),
+    Rule(rules.has_storage),
+    Rule(rules.can_be_read),
+    Rule(rules.can_be_written),
+    Rule(rules.has_space),
 )
-_QUEUES: Final = Rule(rules.can_run, _asks_for_queues, title="a queue takes the jobs")
-_INPUT: Final = Rule(rules.has_input, _asks_for_input, title="input is there")
-RULES: Final[tuple[Rule, ...]] = (*_FIRST, _QUEUES, _INPUT, Rule(rules.fits_chain, title="whole chains"))
+_QUEUES: Final = Rule(rules.can_run, _asks_for_queues)
+_INPUT: Final = Rule(rules.has_input, _asks_for_input)
+RULES: Final[tuple[Rule, ...]] = (*_FIRST, _QUEUES, _INPUT, Rule(rules.fits_chain))
 """In the order of the document."""
 
 

@@ -17,7 +17,7 @@ from brokerage_app.formulas.software import (
 from brokerage_app.formulas.storage import Storage, storage_of, storages
 from brokerage_app.formulas.walltime import WalltimeNeed
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import NO_JOBS, Counts, Grid, Sharing, SiteView
 
 URGENT: Final = 800
@@ -153,7 +153,7 @@ class GridCase(PlaceCase):
         self.scratch_mb, self.scratch_direct_mb = scratch_of(needs, analysis=analysis)
         group = zeroshare.process_group(needs.processing_type)
         self.work = zeroshare.Work(group, needs.working_group, needs.share, needs.priority, needs.merging)
-        self.policies: dict[str, Refused | None] = {}
+        self.policies: dict[str, Skip | None] = {}
         self._memory: dict[int, int] = {}
         self.nuclei_down = nuclei_down(grid)
         self._counts: dict[str, tuple[object, Counts]] = grid.derived.setdefault(

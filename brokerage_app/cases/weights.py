@@ -35,11 +35,6 @@ def many_assigned(assigned: int, activated: int) -> float:
     return min(2.0, max(1.0, assigned / activated))
 
 
-def queue_weight(running: int, queued: int) -> float:
-    """(running + 1) / (queued + 10)."""
-    return (running + 1) / (queued + SPARE)
-
-
 def input_factor(here_mb: float, total_mb: float, missing_files: int) -> float:
     """(available + total) / (total x (missing files / 100 + 1)); 1 where nothing is read, 2 where all is there."""
     if total_mb <= 0:

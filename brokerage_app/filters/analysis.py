@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from brokerage_app.cases.analysis_case import AnalysisCase
 from brokerage_app.filters import state
-from brokerage_app.filters.refusing import refusal
+from brokerage_app.filters.asking import at
 from brokerage_app.formulas.queue_room import MIN_QUEUE
 from brokerage_app.formulas.software import accepts_on_gpu_queue
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Skip
 
 
 def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -50,7 +50,7 @@ def fits_gpu_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
     """A queue that is for GPUs takes only tasks that name a platform, and that fit what it publishes."""
     if "gpu" not in site.switches:
         return None
-    return refusal(site, accepts_on_gpu_queue(case.platform, case.software(site), case.sources()))
+    return at(site, accepts_on_gpu_queue(case.platform, case.software(site), case.sources()))
 
 
 def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:

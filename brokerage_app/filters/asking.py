@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from brokerage_app.cases.case import Case
-from brokerage_app.vocabulary.snapshot import Nucleus, SiteView
-from brokerage_app.vocabulary.verdict import Choice, Skip
+from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.verdict import Choice
 
 Place = TypeVar("Place")
 """What is chosen: a queue, or a nucleus."""
@@ -25,23 +26,22 @@ def always(case: Any) -> bool:
     return True
 
 
+def at(site: SiteView, answer: Skip | None) -> Skip | None:
+    """What a formula answers, as the objection to one site."""
+    return None if answer is None else Skip(site.name, answer.code, answer.says, answer.values)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A filter with its place in the order of a broker.
 
     asked       whether it is asked at all in this case: decided once, not for every site
     temporary   the objection passes by itself
-    title       for people; the filter's name by default
     """
 
     filter: Filter
     asked: Callable[[Any], bool] = always
     temporary: bool = False
-    title: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.title or self.filter.__name__.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +75,3 @@ def sift(case: Case, sites: Iterable[Place], rules: Sequence[Rule]) -> Sifted[Pl
             else:
                 found.marked.append((site, mark))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One rule's answer for one site: `skip` is None where it passes. `asked` is False where the case needs no answer."""
-
-    rule: str
-    asked: bool
-    temporary: bool
-    skip: Skip | None = None
-
-
-def examine(case: Case, site: SiteView | Nucleus, rules: Sequence[Rule]) -> tuple[Gate, ...]:
-    """The answers of all rules, in order, also behind the first objection."""
-    return tuple(
-        Gate(rule.name, asked, rule.temporary, rule.filter(case, site) if asked else None)
-        for rule in rules
-        for asked in (rule.asked(case),)
-    )

@@ -11,8 +11,8 @@ from typing import Final
 
 from brokerage_app.cases.nucleus_case import GB_A_TB, MB_A_GB, OUTPUT_ACTIVITY, NucleusCase, takes_chain
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Nucleus
-from brokerage_app.vocabulary.verdict import Skip
 
 ACTIVE: Final = "ACTIVE"
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase
 from brokerage_app.cases.production_case import ProductionCase
-from brokerage_app.filters.refusing import refusal
+from brokerage_app.filters.asking import at
 from brokerage_app.formulas import zeroshare
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Skip
 
 ONLY: Final = "only"
 OPPORTUNISTIC: Final = -1
@@ -108,7 +108,7 @@ def has_share(case: GridCase, site: SiteView) -> Skip | None:
         return None
     if policy not in case.policies:
         case.policies[policy] = zeroshare.refuses(zeroshare.parse(policy), case.work)
-    return refusal(site, case.policies[policy])
+    return at(site, case.policies[policy])
 
 
 def at_nucleus(case: GridCase, site: SiteView) -> Skip | None:

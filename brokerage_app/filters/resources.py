@@ -7,8 +7,8 @@ from typing import Final
 from brokerage_app.cases.case import Case, GridCase
 from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Skip
 
 SEVERAL: Final = 2
 

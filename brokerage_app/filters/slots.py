@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from brokerage_app.cases.case import GridCase
-from brokerage_app.filters.refusing import refusal
+from brokerage_app.filters.asking import at
 from brokerage_app.formulas import disk, memory, walltime
 from brokerage_app.formulas.walltime import DAY_S
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Skip
 
 
 def enough_memory(case: GridCase, site: SiteView) -> Skip | None:
@@ -17,7 +17,7 @@ def enough_memory(case: GridCase, site: SiteView) -> Skip | None:
     need = case.memory_mb(site)
     if (not site.max_memory_mb or need <= site.max_memory_mb) and need >= site.min_memory_mb:
         return None
-    return refusal(site, memory.outside(need, site.min_memory_mb, site.max_memory_mb))
+    return at(site, memory.outside(need, site.min_memory_mb, site.max_memory_mb))
 
 
 def enough_scratch(case: GridCase, site: SiteView) -> Skip | None:
@@ -25,7 +25,7 @@ def enough_scratch(case: GridCase, site: SiteView) -> Skip | None:
     if not site.work_dir_mb:
         return None
     need = case.scratch_direct_mb if case.reads_directly(site) else case.scratch_mb
-    return refusal(site, disk.lacks_scratch(need, site.work_dir_mb, site.cores, case.cores))
+    return at(site, disk.lacks_scratch(need, site.work_dir_mb, site.cores, case.cores))
 
 
 def long_enough(case: GridCase, site: SiteView) -> Skip | None:
@@ -36,7 +36,7 @@ def long_enough(case: GridCase, site: SiteView) -> Skip | None:
     refused = walltime.too_long(
         case.time, site.max_walltime_s, cores=cores, core_power=power, min_s=site.min_walltime_s
     )
-    return refusal(site, refused)
+    return at(site, refused)
 
 
 def long_enough_for_unmeasured(case: GridCase, site: SiteView) -> Skip | None:
@@ -61,7 +61,7 @@ def not_too_short(case: GridCase, site: SiteView) -> Skip | None:
     if site.min_walltime_s <= 0:
         return None
     cores, power = case.needs.cores_at(site), site.core_power
-    return refusal(site, walltime.too_short(case.time, site.min_walltime_s, cores=cores, core_power=power))
+    return at(site, walltime.too_short(case.time, site.min_walltime_s, cores=cores, core_power=power))
 
 
 def disks_not_busy(case: GridCase, site: SiteView) -> Skip | None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from brokerage_app.cases.case import GridCase, PlaceCase
-from brokerage_app.filters.refusing import refusal
+from brokerage_app.filters.asking import at
 from brokerage_app.formulas import connectivity, software
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Skip
 
 
 def has_software(case: PlaceCase, site: SiteView) -> Skip | None:
     """The release, platform, container and hardware that the task asks for."""
-    return refusal(site, software.accepts(case.platform, case.software(site), case.sources()))
+    return at(site, software.accepts(case.platform, case.software(site), case.sources()))
 
 
 def has_gpu(case: PlaceCase, site: SiteView) -> Skip | None:
     """The GPU that the task asks for."""
-    return refusal(site, software.accepts_gpu(case.platform, case.software(site)))
+    return at(site, software.accepts_gpu(case.platform, case.software(site)))
 
 
 def has_connectivity(case: GridCase, site: SiteView) -> Skip | None:
     """The connectivity of worker nodes that the task asks for."""
     needs = case.needs
-    return refusal(site, connectivity.refuses(site.connectivity, needs.network, needs.ip_stack))
+    return at(site, connectivity.refuses(site.connectivity, needs.network, needs.ip_stack))

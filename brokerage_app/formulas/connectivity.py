@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 
 _ACCEPTED: Final = {
     "full": frozenset({"full", "http", "none"}),
@@ -33,15 +33,15 @@ def parse(text: str | None) -> tuple[str, str]:
     return network.strip(), stack.strip()
 
 
-def refuses(published: str | None, network: str = "", stack: str = "") -> Refused | None:
+def refuses(published: str | None, network: str = "", stack: str = "") -> Skip | None:
     """None when a queue with this wnconnectivity accepts a task that asks for `network` and `stack` (empty: nothing)."""
     if not network and not stack:
         return None
     has_network, has_stack = parse(published)
     if network and network.lower() not in _ACCEPTED.get(has_network, ()):
         says = "asks for outbound network {}; the site's nodes have {}"
-        return Refused(codes.NO_CONNECTIVITY, says, (network, published or "none stated"))
+        return Skip("", codes.NO_CONNECTIVITY, says, (network, published or "none stated"))
     if stack and stack.lower() != has_stack:
         says = "asks for IP stack {}; the site's nodes have {}"
-        return Refused(codes.NO_CONNECTIVITY, says, (stack, published or "none stated"))
+        return Skip("", codes.NO_CONNECTIVITY, says, (stack, published or "none stated"))
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 
 MB: Final = 2**20
 LEAST_OUTPUT_MB: Final = 1500
@@ -93,7 +93,7 @@ def work_dir_for_job_mb(work_dir_mb: int, site_cores: int, task_cores: int | Non
     return work_dir_mb / max(site_cores, 1)
 
 
-def lacks_scratch(need_mb: int, work_dir_mb: int, site_cores: int, task_cores: int | None) -> Refused | None:
+def lacks_scratch(need_mb: int, work_dir_mb: int, site_cores: int, task_cores: int | None) -> Skip | None:
     """None when a job's need fits in its part of the slot's scratch space; a space of 0 is no limit."""
     if not work_dir_mb:
         return None
@@ -101,4 +101,4 @@ def lacks_scratch(need_mb: int, work_dir_mb: int, site_cores: int, task_cores: i
     if need_mb <= part:
         return None
     says = "needs {} MB, the site gives {:.0f} MB ({} MB in slots of {:core|cores})"
-    return Refused(codes.SCRATCH_DISK, says, (need_mb, part, work_dir_mb, max(site_cores, 1)))
+    return Skip("", codes.SCRATCH_DISK, says, (need_mb, part, work_dir_mb, max(site_cores, 1)))

@@ -13,7 +13,7 @@ from typing import Final
 from brokerage_app.formulas.architecture import ANY, CpuSpec, GpuSpec
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.gpus import GpuRow
-from brokerage_app.vocabulary.refused import Listed, Refused
+from brokerage_app.vocabulary.skip import Listed, Skip
 from jedisite.vocabulary.patterns import PatternError, compiled
 
 EXCLUSIVE: Final = "excl"
@@ -27,10 +27,6 @@ class CpuPart:
     arch: frozenset[str] | None = None
     vendor: frozenset[str] | None = None
     instr: frozenset[str] | None = None
-
-    @property
-    def is_exclusive(self) -> bool:
-        return any(values is not None and EXCLUSIVE in values for values in (self.arch, self.vendor, self.instr))
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {_listed(getattr(self, name))}" for name in ("arch", "vendor", "instr"))
@@ -86,19 +82,19 @@ def names(value: object) -> frozenset[str] | None:
 
 def accepts(
     cpu_specs: tuple[CpuSpec, ...], gpu_spec: GpuSpec | None, hardware: Hardware, *, cpu_is_implied: bool = False
-) -> Refused | None:
+) -> Skip | None:
     """None when the queue's hardware will do, else why not.
 
     A CPU that is only implied by the name of a platform is tested where CPUs are published, and is no request where
     they are not: a task that says nothing of hardware runs at sites that say nothing of it.
     """
     if hardware.cpu_exclusive and not cpu_specs:
-        return Refused(
-            codes.HARDWARE_RESERVED, "asks for no CPU; the site is kept for tasks that ask for {}", (hardware.cpu,)
+        return Skip(
+            "", codes.HARDWARE_RESERVED, "asks for no CPU; the site is kept for tasks that ask for {}", (hardware.cpu,)
         )
     if hardware.gpu_exclusive and gpu_spec is None:
         says = "asks for no GPU; the site is kept for tasks that ask for its GPUs ({:kind|kinds})"
-        return Refused(codes.HARDWARE_RESERVED, says, (len(hardware.gpu_rows),))
+        return Skip("", codes.HARDWARE_RESERVED, says, (len(hardware.gpu_rows),))
     if cpu_specs and not (cpu_is_implied and hardware.cpu is None):
         refused = cpu_accepts(cpu_specs, hardware.cpu)
         if refused is not None:
@@ -106,17 +102,17 @@ def accepts(
     return gpu_accepts(gpu_spec, hardware) if gpu_spec is not None else None
 
 
-def cpu_accepts(specs: tuple[CpuSpec, ...], part: CpuPart | None) -> Refused | None:
+def cpu_accepts(specs: tuple[CpuSpec, ...], part: CpuPart | None) -> Skip | None:
     """None when one of the alternatives will do at a queue that publishes `part`."""
     if part is None:
-        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no CPU", (_Alternatives(specs),))
+        return Skip("", codes.NO_CPU, "asks for CPU {}; the site publishes no CPU", (_Alternatives(specs),))
     try:
         for spec in specs:
             if _cpu_fits(spec, part):
                 return None
     except PatternError as exc:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (str(exc),))
-    return Refused(codes.NO_CPU, "asks for CPU {}; the site has {}", (_Alternatives(specs), part))
+        return Skip("", codes.BAD_ARCHITECTURE, "{}", (str(exc),))
+    return Skip("", codes.NO_CPU, "asks for CPU {}; the site has {}", (_Alternatives(specs), part))
 
 
 def _cpu_fits(spec: CpuSpec, part: CpuPart) -> bool:
@@ -139,26 +135,26 @@ def _value_fits(asked: str, published: frozenset[str] | None) -> bool:
     return published is not None and (asked in published or not _WILDCARDS.isdisjoint(published))
 
 
-def gpu_accepts(spec: GpuSpec, hardware: Hardware) -> Refused | None:
+def gpu_accepts(spec: GpuSpec, hardware: Hardware) -> Skip | None:
     """None when the queue has GPUs and they are as asked.
 
     Vendor, model and microarchitecture: some kind of GPU has them. Memory and versions: every kind has them, since a
     job cannot choose its node. Without monitoring a queue takes only tasks to which any GPU will do.
     """
     if not hardware.gpu_published:
-        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes no GPU", (spec,))
+        return Skip("", codes.NO_GPU, "asks for GPU {}; the site publishes no GPU", (spec,))
     if not spec.asks_attributes:
         return None
     rows = hardware.gpu_rows
     if not rows:
-        return Refused(codes.NO_GPU, "asks for GPU {}; nothing is known of the site's GPUs (0 kinds seen)", (spec,))
+        return Skip("", codes.NO_GPU, "asks for GPU {}; nothing is known of the site's GPUs (0 kinds seen)", (spec,))
     try:
         return _gpu_refused(spec, rows)
     except PatternError as exc:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (str(exc),))
+        return Skip("", codes.BAD_ARCHITECTURE, "{}", (str(exc),))
 
 
-def _gpu_refused(spec: GpuSpec, rows: tuple[GpuRow, ...]) -> Refused | None:
+def _gpu_refused(spec: GpuSpec, rows: tuple[GpuRow, ...]) -> Skip | None:
     if spec.vendor != ANY and not any([_begins(spec.vendor, row.vendor) for row in rows]):
         return _no_gpu("vendor", spec.vendor, [row.vendor for row in rows])
     if spec.model != ANY:
@@ -180,10 +176,10 @@ def _begins(pattern: str, published: str) -> bool:
     return compiled(pattern, ignore_case=True).match(published)
 
 
-def _no_gpu(what: str, asked: object, published: list[object] | list[str]) -> Refused:
+def _no_gpu(what: str, asked: object, published: list[object] | list[str]) -> Skip:
     what = {"vram": "memory (MB)", "version": "CUDA version", "driver_version": "driver version"}.get(what, what)
     says = "asks for GPUs of {} {}; the site's {:kind has|kinds have} {}"
-    return Refused(codes.NO_GPU, says, (what, asked, len(published), Listed(frozenset(map(str, published)))))
+    return Skip("", codes.NO_GPU, says, (what, asked, len(published), Listed(frozenset(map(str, published)))))
 
 
 def platform_preference(level: str, cpu_levels: Iterable[tuple[str, float]]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 
 UNITS: Final = ("MB", "MBPerCore", "MBPerCoreFixed")
 COMPENSATION_PERCENT: Final = 90
@@ -17,24 +17,12 @@ COMPENSATION_PERCENT: Final = 90
 CORES_OF_ANY: Final = 8
 """`coreCount` 0 means "any number of cores"; for memory and resource types it counts as eight."""
 
-MERGE_AT_LEAST_MB: Final = 2000
-
 
 def is_per_core(unit: str) -> bool:
     """Whether a `ramUnit` is for each core. Raises ValueError for a unit that does not exist; empty means MB."""
     if unit and unit not in UNITS:
         raise ValueError(f"memory unit {unit!r} is not one of {', '.join(UNITS)}")
     return unit in UNITS[1:]
-
-
-def job_memory_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1) -> int:
-    """Memory (MB) of one job on `cores` cores, as the generic job broker counts it.
-
-    Per-core units: ram x cores + base. Plain MB: ram alone. No compensation.
-    """
-    if is_per_core(unit):
-        return ram * max(cores, 1) + base_mb
-    return ram
 
 
 def production_need_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1, merging: bool = False) -> int:
@@ -58,24 +46,14 @@ def _compensated(mb: int) -> int:
     return mb * COMPENSATION_PERCENT // 100
 
 
-def asked_ram(task: int | None, chunk: int | None = None, *, merging: bool = False, merge: int | None = None) -> int:
-    """The `ram` of the formulas: the larger of what the task and the files at hand ask for; None counts as 0.
-
-    Merge jobs of a task that states their memory take that (MB), and MERGE_AT_LEAST_MB at least.
-    """
-    if merging and merge:
-        return max(merge, chunk or 0, MERGE_AT_LEAST_MB)
-    return max(task or 0, chunk or 0)
-
-
-def outside(need_mb: int, least_mb: int, most_mb: int) -> Refused | None:
+def outside(need_mb: int, least_mb: int, most_mb: int) -> Skip | None:
     """None when a need lies within the limits of a slot, both inclusive; a limit of 0 is none, a need of 0 fits."""
     if need_mb <= 0:
         return None
     if most_mb and need_mb > most_mb:
-        return Refused(codes.LOW_MEMORY, "needs {} MB, the site gives {} MB", (need_mb, most_mb))
+        return Skip("", codes.LOW_MEMORY, "needs {} MB, the site gives {} MB", (need_mb, most_mb))
     if least_mb and need_mb < least_mb:
-        return Refused(codes.HIGH_MEMORY, "needs {} MB, the site wants at least {} MB", (need_mb, least_mb))
+        return Skip("", codes.HIGH_MEMORY, "needs {} MB, the site wants at least {} MB", (need_mb, least_mb))
     return None
 
 

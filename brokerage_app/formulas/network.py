@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.refused import Refused
-
 QUEUE_IMPORTANCE: Final = 0.5
 EXPRESS_THRESHOLD: Final = 1.7
 
@@ -105,12 +102,3 @@ def network_weight(
 def express_floor(threshold: float = EXPRESS_THRESHOLD, multiplier: float = 1.0) -> float:
     """The network weight that express work asks for at least (NW_THRESHOLD x NW_WEIGHT_MULTIPLIER)."""
     return threshold * multiplier
-
-
-def too_slow(weight: float, floor: float) -> Refused | None:
-    """None when a network weight will do for express work."""
-    if weight >= floor:
-        return None
-    return Refused(
-        codes.SLOW_NETWORK, "express work needs a network weight of {:.4g}, the link has {:.4g}", (floor, weight)
-    )

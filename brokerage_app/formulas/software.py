@@ -17,7 +17,7 @@ from brokerage_app.formulas.architecture import ArchitectureError, Platform
 from brokerage_app.formulas.hardware import Hardware
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.gpus import GpuRow
-from brokerage_app.vocabulary.refused import Listed, Refused
+from brokerage_app.vocabulary.skip import Listed, Skip
 from jedisite.vocabulary.patterns import compiled, fault_of
 
 Kind = Literal["release", "nightly", "standalone"]
@@ -246,13 +246,13 @@ def parse_sources(tags: object) -> dict[str, tuple[str, ...]]:
 
 def accepts(
     needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]] | None = None
-) -> Refused | None:
+) -> Skip | None:
     """None when the queue has the software and the hardware, else why not.
 
     `sources` are the paths that logical names of containers stand for (`parse_sources`).
     """
     if needs.fault:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (needs.fault,))
+        return Skip("", codes.BAD_ARCHITECTURE, "{}", (needs.fault,))
     if not needs.is_asked:
         return None
     if not site.published:
@@ -266,37 +266,37 @@ def accepts(
     name = platform.sw_platform
     is_literal = name in site._platforms or not (needs._is_pattern or needs._pattern_fault)
     if needs._pattern_fault and not is_literal:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (needs._pattern_fault,))
+        return Skip("", codes.BAD_ARCHITECTURE, "{}", (needs._pattern_fault,))
     resolved = "" if is_literal else resolved_platform(needs, site)
     refused = _has_software(needs, site, sources or {}, resolved)
     if refused is None and not is_literal and not resolved:
         says = "no platform matches {}; the site publishes {}: {}"
-        return Refused(codes.NO_PLATFORM, says, (name, len(site.platforms), Listed(site.platforms)))
+        return Skip("", codes.NO_PLATFORM, says, (name, len(site.platforms), Listed(site.platforms)))
     return refused
 
 
 def accepts_on_gpu_queue(
     needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]] | None = None
-) -> Refused | None:
+) -> Skip | None:
     """The stricter question of queues of GPUs in analysis: only tasks that name a platform, and what is published fits.
 
     `releases` ANY does not help there. Not asked for searches of hyperparameters.
     """
     if not needs.platform.sw_platform and not needs.fault:
         says = "the site is a queue of GPUs, and the task names no software platform (needs {})"
-        return Refused(codes.HARDWARE_RESERVED, says, (needs.release,))
+        return Skip("", codes.HARDWARE_RESERVED, says, (needs.release,))
     if not site.published and not needs.fault:
-        return Refused(codes.NO_GPU, "the site is a queue of GPUs, and publishes no hardware", ())
+        return Skip("", codes.NO_GPU, "the site is a queue of GPUs, and publishes no hardware", ())
     return accepts(needs, site, sources)
 
 
-def accepts_gpu(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
+def accepts_gpu(needs: SoftwareNeeds, site: SiteSoftware) -> Skip | None:
     """None when the queue has the GPU that is asked for, whatever its software, or when none is."""
     gpu = needs.platform.gpu_spec
     if gpu is None:
         return None
     if not site.published:
-        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes no hardware", (gpu,))
+        return Skip("", codes.NO_GPU, "asks for GPU {}; the site publishes no hardware", (gpu,))
     return hardware.gpu_accepts(gpu, site.hardware)
 
 
@@ -314,21 +314,21 @@ def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:
     return f"{found}@{base}" if found and base else found
 
 
-def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
+def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Skip | None:
     platform = needs.platform
     refused = accepts_gpu(needs, site)
     if refused is not None:
         return refused
     if platform.asks_cpu:
         asked = " or ".join(map(str, platform.cpu_specs))
-        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no hardware", (asked,))
+        return Skip("", codes.NO_CPU, "asks for CPU {}; the site publishes no hardware", (asked,))
     if not site.takes_any:
         return _nothing_published(
             needs, "publishes software, but its releases are not AUTO" if site.unread else NOTHING
         )
     if needs.container and needs.only_tags:
-        return Refused(
-            codes.NO_CONTAINER, "container {} has to be a tag; the site publishes no tags", (needs.container,)
+        return Skip(
+            "", codes.NO_CONTAINER, "container {} has to be a tag; the site publishes no tags", (needs.container,)
         )
     return None
 
@@ -336,19 +336,19 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | 
 NOTHING: Final = "publishes no software"
 
 
-def _nothing_published(needs: SoftwareNeeds, here: str) -> Refused:
+def _nothing_published(needs: SoftwareNeeds, here: str) -> Skip:
     """What a task lacks at a queue that publishes nothing. One that brings its software needs no release of anybody."""
     if needs.kind == "standalone" and needs.container:
-        return Refused(codes.NO_CONTAINER, "needs container {}; the site {}", (needs.container, here))
+        return Skip("", codes.NO_CONTAINER, "needs container {}; the site {}", (needs.container, here))
     platform = _or_any(needs.platform.sw_platform, needs.platform.base_platform)
     if needs.kind == "standalone":
-        return Refused(codes.NO_PLATFORM, "needs {}; the site {}", (platform, here))
-    return Refused(codes.NO_RELEASE, "needs {} on {}; the site {}", (needs.release, platform, here))
+        return Skip("", codes.NO_PLATFORM, "needs {}; the site {}", (platform, here))
+    return Skip("", codes.NO_RELEASE, "needs {} on {}; the site {}", (needs.release, platform, here))
 
 
 def _has_software(
     needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]], resolved: str
-) -> Refused | None:
+) -> Skip | None:
     if needs.container:
         return _has_container(needs, site, sources)
     if needs.kind == "standalone":
@@ -368,21 +368,21 @@ def _has_software(
         "none of which fits"
     )
     here = (Listed(site.cvmfs), len(site.platforms), Listed(site.containers), len(site.tags))
-    return Refused(codes.NO_RELEASE, says, (needs.release, _or_any(asked, base), tag, *here))
+    return Skip("", codes.NO_RELEASE, says, (needs.release, _or_any(asked, base), tag, *here))
 
 
-def _has_container(needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]]) -> Refused | None:
+def _has_container(needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]]) -> Skip | None:
     name = needs.container
     if name in site.tag_containers or (site.any_container and not needs.only_tags):
         return None
     if needs.only_tags:
         says = "container {} has to be a tag; it is none of the {} that the site publishes"
-        return Refused(codes.NO_CONTAINER, says, (name, len(site.tag_containers)))
+        return Skip("", codes.NO_CONTAINER, says, (name, len(site.tag_containers)))
     if name.startswith(site.containers) or any(path.startswith(site.containers) for path in sources.get(name, ())):
         return None
     says = "container {} begins with none of the site's paths ({}: {}) and is none of its {:tag|tags}"
     here = (len(site.containers), Listed(site.containers), len(site.tag_containers))
-    return Refused(codes.NO_CONTAINER, says, (name, *here))
+    return Skip("", codes.NO_CONTAINER, says, (name, *here))
 
 
 def _or_any(platform: str, base: str = "") -> str:

@@ -19,7 +19,7 @@ from typing import Final
 
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
 
 LONGEST_S: Final = 2**31 - 1
@@ -28,8 +28,6 @@ DAY_S: Final = 86400
 CPU_UNIT: Final = "HS06 s"
 WORTH_SAYING: Final = 10
 """The part of a time limit, one in so many, from which on the base of a walltime is said."""
-EVENT_SERVICE_ATTEMPTS: Final = 3
-"""How many attempts share the work of an event-service job when the task does not say."""
 _PER_EVENT = ("HS06sPerEvent", "HS06sPerEventFixed")
 
 
@@ -122,18 +120,12 @@ def is_ineffective(
     return bool(walltime and walltime > 0 and not walltime_unit and cpu_time and cpu_time_unit)
 
 
-def share_of_consumer(cpu_hs06s: float, consumers: int | None = None, max_attempts: int | None = None) -> float:
-    """CPU time of one job of event service, whose events are shared by so many consumers and all their attempts."""
-    attempts = EVENT_SERVICE_ATTEMPTS if max_attempts is None else max_attempts + 1
-    return cpu_hs06s / (max(consumers or 1, 1) * max(attempts, 1))
-
-
 def capacity_hs06s(limit_s: int, *, cores: int, core_power: float, efficiency_percent: int, base_s: int = 0) -> int:
     """CPU time (HS06 seconds, whole) that a time limit (s) leaves for a job."""
     return int((limit_s - base_s) * max(cores, 1) * _known(core_power) * efficiency_percent / 100)
 
 
-def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, min_s: int = 0) -> Refused | None:
+def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, min_s: int = 0) -> Skip | None:
     """None when a job is done within a queue's longest time (s; 0 is no limit, as is a time that is not known).
 
     At queues with a shortest time (`min_s`) jobs of a task that takes as many events as fit need only have the fewest.
@@ -150,10 +142,10 @@ def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, m
     values: tuple[object, ...] = (asked, max(given, 0), unit, max_s)
     if unit == CPU_UNIT and need.base_s * WORTH_SAYING >= max_s:
         says, values = f"{says}, {{}} s of which are the task's baseWalltime", (*values, min(need.base_s, max_s))
-    return Refused(codes.SHORT_WALLTIME, says, values)
+    return Skip("", codes.SHORT_WALLTIME, says, values)
 
 
-def too_short(need: WalltimeNeed, min_s: int, *, cores: int, core_power: float) -> Refused | None:
+def too_short(need: WalltimeNeed, min_s: int, *, cores: int, core_power: float) -> Skip | None:
     """None when a job runs for a queue's shortest time (s; 0 is no limit) at least; a time that is not known does not."""
     if min_s <= 0:
         return None
@@ -162,18 +154,11 @@ def too_short(need: WalltimeNeed, min_s: int, *, cores: int, core_power: float) 
         cpu = max(need.least_cpu_hs06s, need.most_cpu_hs06s or 0)
     asked, given, unit = _compared(need, cpu, min_s, cores, core_power)
     if asked is None:
-        return Refused(codes.LONG_WALLTIME, "its time is not known, the site wants at least {} s", (min_s,))
+        return Skip("", codes.LONG_WALLTIME, "its time is not known, the site wants at least {} s", (min_s,))
     if asked >= given:
         return None
     says = "needs {:.0f}, the site wants at least {} {} in {} s"
-    return Refused(codes.LONG_WALLTIME, says, (asked, given, unit, min_s))
-
-
-def less_than_a_day(max_s: int) -> Refused | None:
-    """None for queues whose longest time is a day at least (0 is no limit): jobs that were never measured go there."""
-    if max_s <= 0 or max_s >= DAY_S:
-        return None
-    return Refused(codes.UNMEASURED_WALLTIME, "may need {} s, the site allows {} s", (DAY_S, max_s))
+    return Skip("", codes.LONG_WALLTIME, says, (asked, given, unit, min_s))
 
 
 def _compared(

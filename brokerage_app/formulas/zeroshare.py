@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.refused import Refused
+from brokerage_app.vocabulary.skip import Skip
 from jedisite.vocabulary.patterns import Pattern, PatternError, compiled
 
 EXEMPT_WORK_QUEUES: Final = frozenset({"test", "validation"})
@@ -159,11 +159,11 @@ def decide(policy: Policy, work: Work) -> Decision:
     return _ACCEPTED
 
 
-def refuses(policy: Policy, work: Work) -> Refused | None:
+def refuses(policy: Policy, work: Work) -> Skip | None:
     """None when the queue takes the work, else the sub-policy that keeps it out."""
     decision = decide(policy, work)
     if decision.accepted:
         return None
     says = "the site's policy has {} for work of type {}, group {}, share {}, priority {}"
     group, share = work.working_group or "none", work.share or "none"
-    return Refused(codes.ZERO_SHARE, says, (decision.because, work.process_group, group, share, work.priority))
+    return Skip("", codes.ZERO_SHARE, says, (decision.because, work.process_group, group, share, work.priority))

@@ -243,10 +243,6 @@ class ShareTree:
             else:
                 yield share.name
 
-    def dispatch_order(self, executing: Mapping[str, float]) -> tuple[str, ...]:
-        """The order in which jobs of the shares are sent: `Test` first; those of other shares come after all of them."""
-        return FIRST_SHARE, *(name for name in self.sorted_leaves(executing) if name != FIRST_SHARE)
-
     def serving_order(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> tuple[str, ...]:
         """The order in which jobs of the shares are sent: `Test` first, then by `fair_order`; those of others come after."""
         return FIRST_SHARE, *(name for name in self.fair_order(executing, queued) if name != FIRST_SHARE)

@@ -14,7 +14,7 @@ from typing import Final
 from brokerage_app.policy.classes import TaskClass
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.verdict import Skip
+from brokerage_app.vocabulary.skip import Skip
 
 QUEUED_TO_RUNNING: Final = 2
 SHARE_WITH_CLASSES: Final = "User Analysis"

@@ -142,14 +142,6 @@ LONG_WALLTIME: Final = _code(
     "Make longer jobs, or allow sites without a lower limit on time.",
 )
 
-UNMEASURED_WALLTIME: Final = _code(
-    "unmeasured_walltime",
-    "Less than a day for jobs that are not measured",
-    "time",
-    "nobody",
-    "First jobs, and jobs that say nothing of their time, run where a day is allowed; wait until jobs are measured.",
-    severity="info",
-)
 
 BAD_ARCHITECTURE: Final = _code(
     "bad_architecture",

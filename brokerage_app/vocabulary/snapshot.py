@@ -430,10 +430,6 @@ class Grid:
             self.derived["queues"] = known
         return known[queue]
 
-    def belongs_to(self, site: SiteView, nucleus: str) -> bool:
-        """Whether a queue is one of the nucleus, or writes to a storage that the nucleus's first queue reads."""
-        return self.nucleus_sharing(nucleus).has(site)
-
     def nucleus_sharing(self, nucleus: str) -> Sharing:
         """The queues of a nucleus, worked out once; none of one that is not known."""
         known: dict[str, Sharing] = self.derived.setdefault("sharing", {})

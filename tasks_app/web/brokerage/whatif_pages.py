@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from brokerage_app.advice.whatif import FORMS, ChangeError, Difference, WhatIf
 from brokerage_app.models import VerdictRecord
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.stored import needs_of
-from brokerage_app.vocabulary.verdict import Skip
 from jedisite.identity.callers import Right
 from jedisite.identity.callers import needs as needs_right
 from tasks_app.explaining import deciding_again, stored_verdicts

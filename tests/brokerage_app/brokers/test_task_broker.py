@@ -34,14 +34,14 @@ from brokerage_app.cases.gathering import (
     remaining_hs06s,
 )
 from brokerage_app.cases.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
-from brokerage_app.filters.asking import examine
 from brokerage_app.filters.nucleus import LABELS
 from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus, SiteView
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite import refusals
 
 TB = 1024
@@ -672,9 +672,9 @@ def test_settings_are_those_of_the_share_and_the_vo() -> None:
 def test_every_rule_can_be_asked_of_every_nucleus() -> None:
     grid = grid_of("A", nucleus={"state": "DOWN"}, states={"write_wan": "OFF"})
     case = NucleusCase(TaskNeeds(), grid, Gathering(OUTPUTS), SETTINGS)
-    gates = examine(case, grid.nuclei["A"], RULES)
-    assert [gate.skip.code for gate in gates if gate.skip] == ["nucleus_inactive", "nucleus_write_down"]
-    assert [gate.rule for gate in gates if not gate.asked] == ["a queue takes the jobs", "input is there"]
+    skips = [rule.filter(case, grid.nuclei["A"]) for rule in RULES if rule.asked(case)]
+    assert [skip.code for skip in skips if skip is not None] == ["nucleus_inactive", "nucleus_write_down"]
+    assert [rule.filter.__name__ for rule in RULES if not rule.asked(case)] == ["can_run", "has_input"]
 
 
 # What always holds.

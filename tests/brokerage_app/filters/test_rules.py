@@ -1,10 +1,10 @@
 import time
 
 from brokerage_app.cases.case import Case, grid_of
-from brokerage_app.filters.asking import Rule, examine, sift
+from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.vocabulary.needs import TaskNeeds, names
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
-from brokerage_app.vocabulary.verdict import Skip
 
 SITE = SiteView("A")
 
@@ -40,20 +40,9 @@ def test_an_objection_for_good_comes_before_one_for_the_time_being() -> None:
 
 
 def test_a_rule_that_the_case_does_not_need_is_not_asked() -> None:
-    rules = (Rule(off, asked=only_multi_core, title="state"),)
+    rules = (Rule(off, asked=only_multi_core),)
     site = SiteView("D", status="offline")
     assert sift(Case(TaskNeeds(cores=1), grid_of([site])), [site], rules).kept == [site]
-    gates = examine(Case(TaskNeeds(cores=1), grid_of([site])), site, rules)
-    assert [(gate.rule, gate.asked, gate.skip) for gate in gates] == [("state", False, None)]
-
-
-def test_all_answers_for_a_site_can_be_had() -> None:
-    site = SiteView("C", queued=9, status="offline")
-    gates = examine(Case(TaskNeeds(), grid_of([site])), site, RULES)
-    assert [(gate.rule, gate.skip.code if gate.skip else "") for gate in gates] == [
-        ("busy", "queue_full"),
-        ("off", "site_offline"),
-    ]
 
 
 def test_counts_of_jobs_by_share_and_resource_type() -> None:
@@ -99,7 +88,7 @@ def test_queues_that_write_to_the_storage_of_a_nucleus_belong_to_it() -> None:
         endpoints={"SE_SHARED": Endpoint("SE_SHARED", site="N")},
         nuclei={"N": Nucleus("N", queues=("N_1",))},
     )
-    assert [grid.belongs_to(site, "N") for site in (own, near, far)] == [True, True, False]
+    assert [grid.nucleus_sharing("N").has(site) for site in (own, near, far)] == [True, True, False]
     assert [grid.storage_site(site) for site in (own, near, far)] == ["N", "N", "F"]
 
 

@@ -37,6 +37,6 @@ def test_both_parts_are_asked() -> None:
     assert refuses("http#IPv4", "http", "IPv4") is None
     refused = refuses("http#IPv4", "full")
     assert refused is not None and refused.code == "no_connectivity"
-    assert refused.sentence == "asks for outbound network full; the site's nodes have http#IPv4"
+    assert refused.detail == "asks for outbound network full; the site's nodes have http#IPv4"
     refused = refuses("http#IPv4", "http", "IPv6")
-    assert refused is not None and refused.sentence == "asks for IP stack IPv6; the site's nodes have http#IPv4"
+    assert refused is not None and refused.detail == "asks for IP stack IPv6; the site's nodes have http#IPv4"

@@ -82,7 +82,7 @@ def test_a_need_that_fits_exactly_fits() -> None:
     assert lacks_scratch(10**9, 0, 8, 1) is None
     refused = lacks_scratch(12692, 100_000, 8, 1)
     assert refused is not None and refused.code == "scratch_disk"
-    assert refused.sentence == "needs 12692 MB, the site gives 12500 MB (100000 MB in slots of 8 cores)"
+    assert refused.detail == "needs 12692 MB, the site gives 12500 MB (100000 MB in slots of 8 cores)"
 
 
 sizes = st.builds(Size, st.integers(0, 10**9), st.booleans())

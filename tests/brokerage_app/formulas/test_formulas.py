@@ -7,20 +7,6 @@ from brokerage_app.vocabulary import resource_types
 
 
 @pytest.mark.parametrize(
-    ("ram", "unit", "base", "cores", "total"),
-    [
-        (2000, "MB", 500, 8, 2000),
-        (2000, "", 0, 1, 2000),
-        (2000, "MBPerCore", 1000, 8, 17000),
-        (2000, "MBPerCoreFixed", 0, 2, 4000),
-        (2000, "MBPerCore", 100, 0, 2100),
-    ],
-)
-def test_job_memory(ram: int, unit: str, base: int, cores: int, total: int) -> None:
-    assert memory.job_memory_mb(ram, unit, base_mb=base, cores=cores) == total
-
-
-@pytest.mark.parametrize(
     ("ram", "unit", "base", "cores", "production", "analysis"),
     [
         (2000, "MBPerCore", 1000, 8, 15300, 15300),
@@ -40,11 +26,6 @@ def test_memory_that_jobs_ask_of_a_slot(
 def test_merge_jobs_have_one_core_and_no_base() -> None:
     for need in (memory.production_need_mb, memory.analysis_need_mb):
         assert need(4000, "MBPerCore", base_mb=500, cores=8, merging=True) == 3600
-    assert memory.asked_ram(1500, 1800) == 1800
-    assert memory.asked_ram(None, None) == 0
-    assert memory.asked_ram(3000, 500, merging=True, merge=1000) == 2000
-    assert memory.asked_ram(3000, 500, merging=True, merge=2500) == 2500
-    assert memory.asked_ram(3000, 500, merging=True) == 3000
 
 
 @pytest.mark.parametrize(
@@ -67,7 +48,7 @@ def test_limits_of_memory_are_inclusive(need: int, least: int, most: int, code: 
 
 def test_an_unknown_memory_unit_raises() -> None:
     with pytest.raises(ValueError, match="GBPerCore"):
-        memory.job_memory_mb(2, "GBPerCore")
+        memory.production_need_mb(2, "GBPerCore")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +165,7 @@ def test_the_capacity_of_a_time_limit() -> None:
     assert walltime.too_long(exact, 86400, cores=8, core_power=10) is None
     assert walltime.too_short(exact, 86400, cores=8, core_power=10) is None
     refused = walltime.too_long(F4, 70000, cores=8, core_power=10)
-    assert refused is not None and refused.sentence == "needs 5000000, the site gives 4996800 HS06 s in 70000 s"
+    assert refused is not None and refused.detail == "needs 5000000, the site gives 4996800 HS06 s in 70000 s"
 
 
 def test_without_efficiency_only_the_base_counts() -> None:
@@ -208,7 +189,7 @@ def test_a_time_that_is_not_known_is_never_too_long_and_always_too_short() -> No
     assert not need.is_known
     assert walltime.too_long(need, 60, cores=1, core_power=10) is None
     refused = walltime.too_short(need, 60, cores=1, core_power=10)
-    assert refused is not None and refused.sentence == "its time is not known, the site wants at least 60 s"
+    assert refused is not None and refused.detail == "its time is not known, the site wants at least 60 s"
 
 
 def test_jobs_that_take_as_many_events_as_fit() -> None:
@@ -219,11 +200,6 @@ def test_jobs_that_take_as_many_events_as_fit() -> None:
     assert walltime.too_long(need, 9, min_s=1, **ask) is not None
     assert walltime.too_short(need, 500, **ask) is None
     assert walltime.too_short(need, 501, **ask) is not None
-
-
-@pytest.mark.parametrize(("max_s", "refused"), [(86399, True), (86400, False), (0, False)])
-def test_jobs_that_are_not_measured_need_a_day(max_s: int, refused: bool) -> None:
-    assert (walltime.less_than_a_day(max_s) is not None) is refused
 
 
 @pytest.mark.parametrize(
@@ -242,11 +218,6 @@ def test_when_walltime_is_undefined(
     values: tuple[float | None, str | None, float | None, str | None], undefined: bool
 ) -> None:
     assert walltime.is_undefined(*values) is undefined
-
-
-def test_consumers_and_attempts_share_the_work_of_event_service() -> None:
-    assert walltime.share_of_consumer(1200) == 400
-    assert walltime.share_of_consumer(1200, consumers=2, max_attempts=1) == 300
 
 
 @given(

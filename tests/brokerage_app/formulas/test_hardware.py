@@ -64,7 +64,7 @@ def test_a_value_that_is_not_known_satisfies_no_condition() -> None:
     queue = Hardware(gpu_published=True, gpu_rows=(GpuRow("NVIDIA", "T4"),))
     refused = gpu_accepts(GpuSpec(vram=Condition("!=", "15360")), queue)
     assert refused is not None
-    assert refused.sentence == "asks for GPUs of memory (MB) !=15360; the site's 1 kind has unknown"
+    assert refused.detail == "asks for GPUs of memory (MB) !=15360; the site's 1 kind has unknown"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_refusal_says_what_was_asked_and_what_is_there(text: str, code: str, s
     queue = parse_architectures([{"type": "cpu", "arch": ["x86_64"], "instr": ["avx2"]}, {"type": "gpu"}], (A100, V100))
     refused = accepts(platform.cpu_specs, platform.gpu_spec, queue)
     assert refused is not None
-    assert (refused.code, refused.sentence) == (code, sentence)
+    assert (refused.code, refused.detail) == (code, sentence)
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_queues_that_take_any_software_take_no_request_for_hardware() -> None:
 def test_queues_of_which_nothing_is_known_are_refused(published: Any, releases: list[str]) -> None:
     refused = accepts(needs_of_production(HOME, PLATFORM), parse_published(published, releases=releases))
     assert refused is not None
-    assert refused.sentence == f"needs Athena 21.0.38 on {PLATFORM}; the site publishes no software"
+    assert refused.detail == f"needs Athena 21.0.38 on {PLATFORM}; the site publishes no software"
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_of_a_queue_that_publishes_nothing_what_is_missing_is_named(
 ) -> None:
     """A task that brings its own software needs no release."""
     refused = accepts(needs_of_analysis(None, None, text, container=container), parse_published(None), ALL_TAGS)
-    assert refused is not None and refused.code == code and says in refused.sentence, refused
-    assert "standalone" not in refused.sentence and "release" not in refused.sentence
+    assert refused is not None and refused.code == code and says in refused.detail, refused
+    assert "standalone" not in refused.detail and "release" not in refused.detail
 
 
 def test_without_a_home_production_asks_only_for_hardware_that_it_names() -> None:
@@ -227,7 +227,7 @@ def test_an_expression_stands_for_the_first_platform_that_matches_as_a_whole(
 
 def test_refusals_of_software_say_what_is_there() -> None:
     sentences = {
-        refused.code: refused.sentence
+        refused.code: refused.detail
         for needs, queue in [
             (needs_of_production(HOME, PLATFORM), site(cvmfs=["nightlies"], tags=[{**TAG, "release": "21.0.1"}])),
             (
@@ -279,7 +279,7 @@ def test_whatever_a_site_publishes_there_is_an_answer(published: dict[str, Any])
         needs_of_analysis(None, None, "x-.*[0-9]#(a|b)&c", container=IMAGE),
     ):
         refused = accepts(needs, queue, parse_sources(published.get("tags")))
-        assert refused is None or refused.sentence
+        assert refused is None or refused.detail
 
 
 @given(
@@ -386,7 +386,7 @@ def test_what_a_queue_publishes_counts_unless_its_releases_say_otherwise() -> No
     for releases in ([], ["AUTO"], ["AUTO", "21.0.38"]):
         assert accepts(needs, parse_published(published, releases=releases)) is None, releases
     refused = accepts(needs, parse_published(published, releases=["21.0.38"]))
-    assert refused is not None and refused.sentence.endswith(
+    assert refused is not None and refused.detail.endswith(
         "; the site publishes software, but its releases are not AUTO"
     )
 

@@ -76,7 +76,7 @@ def test_the_sub_policy_that_decides_is_named() -> None:
     assert decide(policy, work("evgen")) == Decision(True, "type=evgen:100%")
     refused = refuses(policy, work("reco", priority=7, share="Express"))
     assert refused is not None and refused.code == "zero_share"
-    assert refused.sentence == (
+    assert refused.detail == (
         "the site's policy has type=any:0% for work of type others, group none, share Express, priority 7"
     )
     assert refuses(policy, work("evgen")) is None

@@ -47,7 +47,7 @@ def test_a_share_beyond_its_part_comes_after_all_others_even_if_its_branch_is_be
         "Express": 10.0,
     }
     queued = dict.fromkeys(LEAVES, 1e3)
-    assert TREE.dispatch_order(executing)[1:3] == ("User Analysis", "Group Analysis")
+    assert TREE.sorted_leaves(executing)[:2] == ("User Analysis", "Group Analysis")
     order = TREE.fair_order(executing, queued)
     assert order[0] == "User Analysis" and order[-1] == "Group Analysis"
 

@@ -164,9 +164,9 @@ def test_ties_keep_their_order_and_a_share_without_a_target_comes_last():
 
 
 def test_jobs_of_the_share_test_are_sent_first():
-    assert TREE.dispatch_order(EXECUTING)[:3] == ("Test", "Express", "Reprocessing")
+    assert TREE.serving_order(EXECUTING, {})[0] == "Test"
     tree = ShareTree([Share("a", 9), Share("Test", 1)])
-    assert tree.dispatch_order({"Test": 100.0}) == ("Test", "a")
+    assert tree.serving_order({"Test": 100.0}, {}) == ("Test", "a")
 
 
 def test_figures_of_leaves_are_ratios_to_targets():

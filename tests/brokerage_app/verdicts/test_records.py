@@ -14,9 +14,10 @@ from brokerage_app.policy.classes import TaskClass
 from brokerage_app.verdicts import records
 from brokerage_app.verdicts.records import Decided, Snapshots, fold, forget_old, keep
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
 from brokerage_app.vocabulary.stored import as_json, from_json, needs_of, pack, unpack
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 TASK = 20_000_001
 LOW = Skip("B", "low_memory", "needs {} MB, the site gives {} MB", (4000, 2000))

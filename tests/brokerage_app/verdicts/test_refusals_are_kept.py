@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from brokerage_app.brokers import analysis_job, choosing, generic, production_job
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.cases.analysis_settings import AnalysisFacts, Ended
-from brokerage_app.filters.refusing import refusal as refusal_of_site
-from brokerage_app.formulas.walltime import less_than_a_day
 from brokerage_app.models import Queue, VerdictRecord
 from brokerage_app.policy.classes import TaskClass
 from brokerage_app.policy.configuration import DEFAULTS
@@ -24,8 +22,9 @@ from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, re
 from brokerage_app.verdicts.records import Decided, keep
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.skip import Skip, plain
 from brokerage_app.vocabulary.snapshot import Counts, Grid, Link, Nucleus, SiteView, UserJobs
-from brokerage_app.vocabulary.verdict import Skip, Verdict, plain
+from brokerage_app.vocabulary.verdict import Verdict
 from jedisite import refusals
 from tests.brokerage_app.brokers import test_analysis_broker as analysis
 from tests.brokerage_app.brokers import test_generic_broker as generics
@@ -184,7 +183,7 @@ def all_made() -> dict[str, Skip]:
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("Q", status="standby")]))
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B")]))
     verdicts.append(choosing.decide(TaskNeeds(failing_builds={"Q": 3}), grid(queue("Q", cores=1)), DEFAULTS))
-    made = [*users_tables(), *filter(None, [refusal_of_site(SiteView("Q"), less_than_a_day(3600))])]
+    made = list(users_tables())
     for verdict in verdicts:
         made += [*verdict.skipped, *([verdict.stopped] if verdict.stopped else [])]
     found: dict[str, Skip] = {}

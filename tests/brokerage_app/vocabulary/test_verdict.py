@@ -1,6 +1,7 @@
 import pytest
 
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict, sentence_of
+from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.verdict import Choice, Verdict, sentence_of
 
 
 def skips(*codes: str) -> tuple[Skip, ...]:

@@ -13,7 +13,8 @@ from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, Queue
 from brokerage_app.verdicts import records
 from brokerage_app.verdicts.records import Decided, keep
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.verdict import Choice, Skip, Verdict
+from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite.agents import agent_orders
 from jedisite.models import Agent, AuditEntry
 from tasks_app.commands import actions

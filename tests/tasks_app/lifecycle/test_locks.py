@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from brokerage_app.models import Sample, VerdictRecord, WorkQueue
 from brokerage_app.verdicts import records
-from brokerage_app.vocabulary.verdict import Skip, Verdict
+from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents import passes, registry
 from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
