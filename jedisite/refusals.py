@@ -87,7 +87,7 @@ def get(code: str) -> Refusal:
 
 def checked(code: str) -> str:
     """The code itself, for whoever is about to store or emit it; raises UnknownRefusalError."""
-    return get(code).code
+    return code if code in _registry else get(code).code
 
 
 def all_codes() -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
-from brokerage_app.filters import analysis, policy, resources, slots, software_rules, state
+from brokerage_app.filters import analysis, policy, resources, software_rules, state
 from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
+from brokerage_app.vocabulary.snapshot import SiteView
 
 
 def _by_data(case: AnalysisCase) -> bool:
@@ -114,11 +115,11 @@ def _wants_files(case: AnalysisCase) -> bool:
 
 DIRECT_ONLY: Final = 2
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[Rule[AnalysisCase, SiteView], ...]] = (
     Rule(analysis.has_data, _by_data),
     Rule(analysis.online),
     Rule(policy.has_share, _not_bound),
-    Rule(slots.disks_not_busy, _reads_and_writes),
+    Rule(resources.disks_not_busy, _reads_and_writes),
     Rule(resources.io_intensity, _knows_intensity),
     Rule(analysis.not_virtual, _avoids_virtual),
     Rule(resources.core_mode, _several_or_one),
@@ -126,16 +127,16 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(analysis.fits_gpu_queue),
     Rule(software_rules.has_software, asks_software),
     Rule(software_rules.has_gpu, _asks_gpu_alone),
-    Rule(slots.enough_memory, _asks_memory),
+    Rule(resources.memory, _asks_memory),
     Rule(direct_access, _direct_only),
-    Rule(slots.enough_scratch),
+    Rule(resources.scratch_disk),
     Rule(analysis.output_storage),
     Rule(storage_up),
     Rule(analysis.source, _no_source),
     Rule(analysis.quota_there),
-    Rule(slots.long_enough, _not_merging),
-    Rule(slots.not_too_short, _not_merging),
-    Rule(slots.long_enough_for_unmeasured, _is_not_measured),
+    Rule(resources.walltime, _not_merging),
+    Rule(resources.least_walltime, _not_merging),
+    Rule(resources.walltime_of_unmeasured, _is_not_measured),
     Rule(state.has_pilots, _needs_pilots),
     Rule(analysis.not_excluded, _excludes),
     Rule(analysis.wanted, _lists),

@@ -8,7 +8,7 @@ from typing import Final
 from brokerage_app.cases.case import grid_of
 from brokerage_app.cases.generic_case import GenericCase
 from brokerage_app.filters import capacity, data, policy, resources, state
-from brokerage_app.filters.asking import Rule, Weigh, sift
+from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.filters.candidates import cloud_of, elsewhere_first, other_cloud, others_first
 from brokerage_app.filters.candidates import in_order as names_in_order
 from brokerage_app.filters.software_rules import has_software
@@ -37,6 +37,11 @@ def _asks_time(case: GenericCase) -> bool:
     return case.needs.walltime_s > 0 or case.needs.cpu_hs06s > 0
 
 
+def _states_walltime(case: GenericCase) -> bool:
+    """What follows from the CPU time of the smallest job is only a lower bound: jobs are made longer for sites that want it."""
+    return case.needs.walltime_s > 0 and case.needs.cpu_hs06s <= 0
+
+
 def _asks_cores(case: GenericCase) -> bool:
     return bool(case.needs.cores)
 
@@ -57,7 +62,7 @@ def _is_hard_to_read(case: GenericCase) -> bool:
     return bool(case.unread)
 
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[Rule[GenericCase, SiteView], ...]] = (
     Rule(policy.preassigned, _is_bound),
     Rule(state.online),
     Rule(policy.not_excluded, _excludes),
@@ -65,6 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(resources.scratch_disk),
     Rule(data.space_of_queue),
     Rule(resources.walltime, _asks_time),
+    Rule(resources.least_walltime, _states_walltime),
     Rule(resources.cores, _asks_cores),
     Rule(resources.memory, _asks_memory),
     Rule(policy.processing_type),
@@ -78,7 +84,7 @@ MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""
 
 
-def rules(min_queue: int = MIN_QUEUE) -> tuple[Rule, ...]:
+def rules(min_queue: int = MIN_QUEUE) -> tuple[Rule[GenericCase, SiteView], ...]:
     """All rules, with a floor for the number of queued jobs that a site may have."""
     return (
         *RULES,
@@ -90,7 +96,7 @@ def rules(min_queue: int = MIN_QUEUE) -> tuple[Rule, ...]:
 ALL_RULES: Final = rules()
 
 
-def weigh(case: object, site: SiteView) -> Choice:
+def weigh(site: SiteView) -> Choice:
     """Weight (running + 1) / (queued + defined + 1) / (defined + 1): busy sites with short queues first."""
     factors = (
         ("running + 1", float(site.running + 1)),
@@ -109,8 +115,7 @@ def refusal(needs: TaskNeeds, grid: Grid, site: SiteView) -> Skip | None:
 def broker(
     needs: TaskNeeds,
     sites: Iterable[SiteView] | Grid,
-    rules: Iterable[Rule] = ALL_RULES,
-    weigh: Weigh = weigh,
+    rules: Iterable[Rule[GenericCase, SiteView]] = ALL_RULES,
     *,
     min_free_gb: float = LEAST_SPACE_GB,
     crowd: Crowd = ALONE,
@@ -138,7 +143,7 @@ def broker(
     kept, left = elsewhere_first(case, found.kept)
     # Where pilots are started for jobs none asks before there is one: such queues are the last, and never refused.
     kept, quiet = others_first(case, kept, state.pilots_come)
-    chosen = [weigh(case, site) for site in kept]
+    chosen = [weigh(site) for site in kept]
     chosen.sort(key=lambda choice: (choice.site not in needs.used_sites, -choice.weight, choice.site))
     most = chosen[:MOST]
     says = "a weight of {:.3g} is the least of the best, it is {:.3g}; {:queue is|queues are} used at a time"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
-from brokerage_app.filters import capacity, data, events, network_rules, policy, resources, slots, software_rules, state
+from brokerage_app.filters import capacity, data, events, network_rules, policy, resources, software_rules, state
 from brokerage_app.filters.asking import Rule, Sifted, sift
 from brokerage_app.filters.candidates import Candidates, candidates, elsewhere_first
 from brokerage_app.formulas.disk import work_dir_for_job_mb
@@ -186,7 +186,7 @@ def _is_not_express(case: ProductionCase) -> bool:
 
 DIRECT_ONLY: Final = 2
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[Rule[ProductionCase, SiteView], ...]] = (
     Rule(state.online_or_standby),
     Rule(network_rules.nucleus_writable, _has_nucleus, temporary=True),
     Rule(network_rules.nucleus_not_flooded, _has_nucleus, temporary=True),
@@ -196,19 +196,19 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(state.active, _wants_active, temporary=True),
     Rule(policy.has_share, _asks_share),
     Rule(events.jumbo, _is_not_single),
-    Rule(slots.disks_not_busy, _asks_disk_io, temporary=True),
+    Rule(resources.disks_not_busy, _asks_disk_io, temporary=True),
     Rule(resources.core_mode, _asks_cores),
     Rule(resources.max_cores, _asks_max_cores),
     Rule(software_rules.has_software, _asks_software),
-    Rule(slots.enough_memory, _asks_memory),
+    Rule(resources.memory, _asks_memory),
     Rule(data.direct_access, _asks_direct),
-    Rule(slots.enough_scratch),
+    Rule(resources.scratch_disk),
     Rule(data.storage_space, temporary=True),
     Rule(data.storage_up, temporary=True),
     Rule(data.source_sends, _reads_input, temporary=True),
-    Rule(slots.long_enough),
-    Rule(slots.long_enough_for_unmeasured, _is_not_measured),
-    Rule(slots.not_too_short),
+    Rule(resources.walltime),
+    Rule(resources.walltime_of_unmeasured, _is_not_measured),
+    Rule(resources.least_walltime),
     Rule(software_rules.has_connectivity, _asks_network),
     Rule(events.event_service, _is_not_single),
     Rule(capacity.not_too_many_transferring, temporary=True),
@@ -221,10 +221,10 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """Asked in this order of each candidate (section 5 of the brokerage document)."""
 
-MISSING: Final = Rule(data.little_input_missing, _is_heavy_on_input)
+MISSING: Final[Rule[ProductionCase, SiteView]] = Rule(data.little_input_missing, _is_heavy_on_input)
 """Asked of those that are left; switched off when it would leave none."""
 
-FINAL: Final[tuple[Rule, ...]] = (
+FINAL: Final[tuple[Rule[ProductionCase, SiteView], ...]] = (
     Rule(capacity.not_locked),
     Rule(data.local_data_only, _reads_input),
     Rule(capacity.under_cap, _is_not_express),
@@ -335,7 +335,9 @@ def _unreachable(case: ProductionCase) -> Skip | None:
     return None
 
 
-def _sift(case: ProductionCase, sites: Sequence[SiteView], rules: Sequence[Rule]) -> Sifted[SiteView]:
+def _sift(
+    case: ProductionCase, sites: Sequence[SiteView], rules: Sequence[Rule[ProductionCase, SiteView]]
+) -> Sifted[SiteView]:
     """Ask the rules, and of those that are left how much input they miss."""
     found = sift(case, sites, rules)
     if not MISSING.asked(case):

@@ -62,7 +62,7 @@ def _asks_for_input(case: NucleusCase) -> bool:
     return case.locality
 
 
-_FIRST: Final[tuple[Rule, ...]] = (
+_FIRST: Final[tuple[Rule[NucleusCase, Nucleus], ...]] = (
     Rule(rules.active),
     Rule(rules.no_backlog, _asks_for_backlog),
     Rule(rules.has_storage),
@@ -70,9 +70,9 @@ _FIRST: Final[tuple[Rule, ...]] = (
     Rule(rules.can_be_written),
     Rule(rules.has_space),
 )
-_QUEUES: Final = Rule(rules.can_run, _asks_for_queues)
-_INPUT: Final = Rule(rules.has_input, _asks_for_input)
-RULES: Final[tuple[Rule, ...]] = (*_FIRST, _QUEUES, _INPUT, Rule(rules.fits_chain))
+_QUEUES: Final[Rule[NucleusCase, Nucleus]] = Rule(rules.can_run, _asks_for_queues)
+_INPUT: Final[Rule[NucleusCase, Nucleus]] = Rule(rules.has_input, _asks_for_input)
+RULES: Final[tuple[Rule[NucleusCase, Nucleus], ...]] = (*_FIRST, _QUEUES, _INPUT, Rule(rules.fits_chain))
 """In the order of the document."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from brokerage_app.formulas import disk, memory, zeroshare
 from brokerage_app.formulas.locality import Inputs
@@ -17,13 +17,14 @@ from brokerage_app.formulas.software import (
 from brokerage_app.formulas.storage import Storage, storage_of, storages
 from brokerage_app.formulas.walltime import WalltimeNeed
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.skip import Skip, Words
 from brokerage_app.vocabulary.snapshot import NO_JOBS, Counts, Grid, Sharing, SiteView
 
 URGENT: Final = 800
 """From this priority on work goes only where it will surely start."""
 
 
+NOTHING_SAID: Final[Words] = ("", ())
 NOTHING_ASKED: Final = needs_of_production(None, None)
 
 
@@ -78,6 +79,25 @@ class PlaceCase(Case):
         found = parse_published(site.software, releases=site.releases, gpu_rows=site.gpus, cpu_levels=site.cpu_levels)
         self._software[site.name] = (site.software, site.gpus, found)
         return found
+
+    takes_whole_slot: ClassVar[bool] = False
+    """Whether a job has all of a slot's scratch space, however many cores it uses."""
+
+    def memory_mb(self, site: SiteView) -> int:
+        """Memory of the whole job at a queue; 0 when none is asked."""
+        raise NotImplementedError
+
+    def memory_in_words(self, site: SiteView) -> Words:
+        """How it comes about, to be said behind it."""
+        return NOTHING_SAID
+
+    def scratch_at(self, site: SiteView) -> int:
+        """Scratch space (MB) of a job at a queue."""
+        raise NotImplementedError
+
+    def time_at(self, site: SiteView) -> WalltimeNeed | int:
+        """How long a job runs at a queue, or what tells it; seconds where that is known of the job as a whole."""
+        raise NotImplementedError
 
     def sources(self) -> Mapping[str, tuple[str, ...]]:
         """Paths that logical names of containers stand for, from the tags of all queues."""
@@ -186,7 +206,7 @@ class GridCase(PlaceCase):
         return site.jobs.get(self.share, {}).get(kind, NO_JOBS)
 
     def memory_mb(self, site: SiteView) -> int:
-        """Memory of the whole job at a queue, compensated."""
+        """Compensated: sites allow a little more than they state."""
         needs = self.needs
         cores = needs.cores_at(site) if needs.memory_per_core else 1
         known = self._memory.get(cores)
@@ -196,6 +216,12 @@ class GridCase(PlaceCase):
             base, merging = needs.base_memory_mb, needs.merging
             known = self._memory[cores] = formula(needs.memory_mb, unit, base_mb=base, cores=cores, merging=merging)
         return known
+
+    def scratch_at(self, site: SiteView) -> int:
+        return self.scratch_direct_mb if self.reads_directly(site) else self.scratch_mb
+
+    def time_at(self, site: SiteView) -> WalltimeNeed:
+        return self.time
 
     def reads_directly(self, site: SiteView) -> bool:
         """Whether a job reads its input from the storage: as the queue has it, or where task and queue both can."""

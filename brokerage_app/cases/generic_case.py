@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokerage_app.cases.case import PlaceCase
+from brokerage_app.cases.case import NOTHING_SAID, PlaceCase
 from brokerage_app.formulas import software
 from brokerage_app.formulas.queue_room import ALONE, Crowd
 from brokerage_app.formulas.storage import LEAST_SPACE_GB, hard_to_read, shut
+from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid
+from brokerage_app.vocabulary.skip import Words
+from brokerage_app.vocabulary.snapshot import Grid, SiteView
 
 ANALYSIS: Final = frozenset({"user", "panda"})
 """Labels of jobs that use the storage which a queue has for analysis."""
@@ -24,6 +26,8 @@ class GenericCase(PlaceCase):
     """
 
     __slots__ = ("crowd", "shut", "unread")
+
+    takes_whole_slot = True
 
     def __init__(
         self,
@@ -48,3 +52,20 @@ class GenericCase(PlaceCase):
         self.crowd = crowd
         self.shut = shut(grid, min_free_gb)
         self.unread = hard_to_read(needs.inputs, grid)
+
+    def memory_mb(self, site: SiteView) -> int:
+        return self.needs.memory_at(site)
+
+    def memory_in_words(self, site: SiteView) -> Words:
+        needs = self.needs
+        if not needs.memory_per_core:
+            return NOTHING_SAID
+        return " ({} MB x {:core|cores} + {} MB)", (needs.memory_mb, needs.cores_at(site), needs.base_memory_mb)
+
+    def scratch_at(self, site: SiteView) -> int:
+        needs = self.needs
+        directly = site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
+        return needs.disk_mb - int(needs.atom_mb) if directly else needs.disk_mb
+
+    def time_at(self, site: SiteView) -> int:
+        return walltime_at(self.needs, site)

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from brokerage_app.cases.case import Case
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
-from brokerage_app.vocabulary.verdict import Choice
+from brokerage_app.vocabulary.snapshot import Nucleus, SiteView
 
-Place = TypeVar("Place")
-"""What is chosen: a queue, or a nucleus."""
-Filter = Callable[[Any, Any], Skip | None]
-"""One rule of a broker, called with its Case and a queue or nucleus: None when it may have the work, else why not."""
-Weigh = Callable[[Any, SiteView], Choice]
+Asking = TypeVar("Asking", bound=Case)
+"""The case of a broker. A rule that reads little of it serves every broker whose case has that."""
+Place = TypeVar("Place", SiteView, Nucleus)
+"""What is chosen."""
+Filter = Callable[[Asking, Place], Skip | None]
+"""One rule of a broker: None when the place may have the work, else why not."""
 
 
-def always(case: Any) -> bool:
+def always(case: Case) -> bool:
     return True
 
 
@@ -32,15 +32,15 @@ def at(site: SiteView, answer: Skip | None) -> Skip | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Generic[Asking, Place]):
     """A filter with its place in the order of a broker.
 
     asked       whether it is asked at all in this case: decided once, not for every site
     temporary   the objection passes by itself
     """
 
-    filter: Filter
-    asked: Callable[[Any], bool] = always
+    filter: Filter[Asking, Place]
+    asked: Callable[[Asking], bool] = always
     temporary: bool = False
 
 
@@ -53,7 +53,7 @@ class Sifted(Generic[Place]):
     out: list[Skip] = field(default_factory=list)
 
 
-def sift(case: Case, sites: Iterable[Place], rules: Sequence[Rule]) -> Sifted[Place]:
+def sift(case: Asking, sites: Iterable[Place], rules: Sequence[Rule[Asking, Place]]) -> Sifted[Place]:
     """Ask the rules of each site in order."""
     asked = [(rule.filter, rule.temporary) for rule in rules if rule.asked(case)]
     found: Sifted[Place] = Sifted()

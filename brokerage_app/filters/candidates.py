@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from brokerage_app.cases.case import Case
 from brokerage_app.filters import policy, state
-from brokerage_app.filters.asking import Filter
+from brokerage_app.filters.asking import Asking, Filter
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.skip import Skip
@@ -19,7 +19,7 @@ UNIFIED_SWITCH: Final = "grandly_unified"
 ANYWHERE: Final = ("", "WORLD")
 UNCHANGED_S: Final = 24 * 3600
 PUT_ASIDE_S: Final = 6 * 3600
-_WISHES: Final[tuple[Filter, ...]] = (policy.not_excluded, policy.included)
+_WISHES: Final[tuple[Filter[Case, SiteView], ...]] = (policy.not_excluded, policy.included)
 
 
 class Candidates(NamedTuple):
@@ -128,7 +128,7 @@ def cloud_of(needs: TaskNeeds, grid: Grid) -> str:
     return needs.cloud if needs.cloud in clouds else ""
 
 
-def _is_asked(wish: Callable[..., Skip | None], needs: TaskNeeds, *, is_bound: bool) -> bool:
+def _is_asked(wish: Filter[Case, SiteView], needs: TaskNeeds, *, is_bound: bool) -> bool:
     if wish is policy.not_excluded:
         return bool(needs.excluded_sites)
     return bool(needs.included_sites) and not is_bound
@@ -143,7 +143,9 @@ def elsewhere_first(case: Case, sites: list[SiteView]) -> tuple[list[SiteView], 
     return kept, [*left, *silent]
 
 
-def others_first(case: Case, sites: list[SiteView], objects: Filter) -> tuple[list[SiteView], list[Skip]]:
+def others_first(
+    case: Asking, sites: list[SiteView], objects: Filter[Asking, SiteView]
+) -> tuple[list[SiteView], list[Skip]]:
     """Leave out the sites that are objected to, if there is another one."""
     skips = [objects(case, site) for site in sites]
     others = [site for site, skip in zip(sites, skips, strict=True) if skip is None]

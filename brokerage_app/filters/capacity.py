@@ -14,7 +14,7 @@ from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
 
 
-def user_has_part(min_queue: int = MIN_QUEUE) -> Filter:
+def user_has_part(min_queue: int = MIN_QUEUE) -> Filter[GenericCase, SiteView]:
     """The rule that users who have their part of the places in a queue leave the others to those who have less."""
 
     def user_queue_long(case: GenericCase, site: SiteView) -> Skip | None:
@@ -31,7 +31,7 @@ def user_has_part(min_queue: int = MIN_QUEUE) -> Filter:
     return user_queue_long
 
 
-def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
+def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter[Case, SiteView]:
     """The rule that a site with enough queued jobs (defined ones included) gets no more."""
 
     def queue_full(case: Case, site: SiteView) -> Skip | None:

@@ -1,12 +1,16 @@
-"""Rules on what a job takes and a slot gives: cores, memory, time, scratch disk."""
+"""Rules on what a job takes and a slot gives: cores, memory, scratch disk, time, disk I/O."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from brokerage_app.cases.case import Case, GridCase
-from brokerage_app.formulas.walltime import walltime_at
+from brokerage_app.cases.case import Case, GridCase, PlaceCase
+from brokerage_app.filters.asking import at
+from brokerage_app.formulas.disk import lacks_scratch
+from brokerage_app.formulas.memory import outside
+from brokerage_app.formulas.walltime import DAY_S, too_long, too_short
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import SiteView
 
@@ -28,63 +32,55 @@ def cores(case: Case, site: SiteView) -> Skip | None:
     return None
 
 
-def memory(case: Case, site: SiteView) -> Skip | None:
-    """The whole job's memory lies within the site's limits, both inclusive."""
-    needs = case.needs
-    need = needs.memory_at(site)
-    if need <= 0:
+def memory(case: PlaceCase, site: SiteView) -> Skip | None:
+    """The memory of the whole job lies within the slot's limits, both inclusive."""
+    need = case.memory_mb(site)
+    if (not site.max_memory_mb or need <= site.max_memory_mb) and need >= site.min_memory_mb:
         return None
-    if site.max_memory_mb and need > site.max_memory_mb:
-        how, values = _memory_in_words(case, site)
-        return Skip(
-            site.name,
-            codes.LOW_MEMORY,
-            f"needs {{}} MB, the site gives {{}} MB{how}",
-            (need, site.max_memory_mb, *values),
-        )
-    if site.min_memory_mb and need < site.min_memory_mb:
-        how, values = _memory_in_words(case, site)
-        return Skip(
-            site.name,
-            codes.HIGH_MEMORY,
-            f"needs {{}} MB, the site wants at least {{}} MB{how}",
-            (need, site.min_memory_mb, *values),
-        )
-    return None
+    return at(site, outside(need, site.min_memory_mb, site.max_memory_mb, case.memory_in_words(site)))
 
 
-def _memory_in_words(case: Case, site: SiteView) -> tuple[str, tuple[int, ...]]:
-    needs = case.needs
-    if not needs.memory_per_core:
-        return "", ()
-    return " ({} MB x {:core|cores} + {} MB)", (needs.memory_mb, needs.cores_at(site), needs.base_memory_mb)
-
-
-def walltime(case: Case, site: SiteView) -> Skip | None:
-    """The expected walltime lies within the site's limits, both inclusive; not asked when it is not known.
-
-    What follows from the CPU time of the smallest job is only a lower bound: jobs are made longer for sites that want it.
-    """
-    need = walltime_at(case.needs, site)
-    if need <= 0:
+def scratch_disk(case: PlaceCase, site: SiteView) -> Skip | None:
+    """The files of the job fit in its part of the slot's scratch space."""
+    if not site.work_dir_mb:
         return None
-    if site.max_walltime_s and need > site.max_walltime_s:
-        return Skip(site.name, codes.SHORT_WALLTIME, "needs {} s, the site allows {} s", (need, site.max_walltime_s))
-    if site.min_walltime_s and need < site.min_walltime_s and case.needs.cpu_hs06s <= 0:
-        return Skip(
-            site.name, codes.LONG_WALLTIME, "needs {} s, the site wants at least {} s", (need, site.min_walltime_s)
-        )
-    return None
+    cores = case.needs.cores
+    need, whole = case.scratch_at(site), case.takes_whole_slot
+    return at(site, lacks_scratch(need, site.work_dir_mb, site.cores, cores, whole_slot=whole))
 
 
-def scratch_disk(case: Case, site: SiteView) -> Skip | None:
-    """The job's scratch space fits in the slot's work folder."""
-    needs = case.needs
-    directly = site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
-    need = needs.disk_mb - int(needs.atom_mb) if directly else needs.disk_mb
-    if not site.work_dir_mb or need <= site.work_dir_mb:
+def walltime(case: PlaceCase, site: SiteView) -> Skip | None:
+    """The queue's longest time is enough for the job."""
+    most, need = site.max_walltime_s, case.time_at(site)
+    if most <= 0 or (isinstance(need, int) and need <= most):
         return None
-    return Skip(site.name, codes.SCRATCH_DISK, "needs {} MB, the site gives {} MB", (need, site.work_dir_mb))
+    cores, power = case.needs.cores_at(site), site.core_power
+    return at(site, too_long(need, most, cores=cores, core_power=power, min_s=site.min_walltime_s))
+
+
+def least_walltime(case: PlaceCase, site: SiteView) -> Skip | None:
+    """The job runs for the queue's shortest time at least."""
+    if site.min_walltime_s <= 0:
+        return None
+    cores, power = case.needs.cores_at(site), site.core_power
+    return at(site, too_short(case.time_at(site), site.min_walltime_s, cores=cores, core_power=power))
+
+
+def walltime_of_unmeasured(case: GridCase, site: SiteView) -> Skip | None:
+    """Jobs that were never measured go where they may run for a day."""
+    if site.max_walltime_s <= 0 or site.max_walltime_s >= DAY_S:
+        return None
+    code = codes.SHORT_FOR_SCOUTS if case.needs.scouting else codes.SHORT_FOR_UNKNOWN
+    says = "jobs that are not measured need {} s, the site allows {} s"
+    if _states_walltime_only(case.needs):
+        says = "a walltime without a CPU time (cpuTime) counts as none, and such jobs need {} s, the site allows {} s"
+    return Skip(site.name, code, says, (DAY_S, site.max_walltime_s))
+
+
+def _states_walltime_only(needs: TaskNeeds) -> bool:
+    """Whether the task does say how long its jobs run, though not in the unit of CPU time that it names."""
+    states = needs.walltime_s > 0 or needs.walltime_s_per_mb > 0
+    return states and not needs.walltime_known and not needs.scouting and not needs.merging
 
 
 def core_mode(case: GridCase, site: SiteView) -> Skip | None:
@@ -125,4 +121,26 @@ def io_intensity(case: Case, site: SiteView) -> Skip | None:
         return None
     return Skip(
         site.name, codes.IO_INTENSITY, "reads and writes {} kB/s, the site takes {}", (need, site.max_io_intensity)
+    )
+
+
+def disks_not_busy(case: GridCase, site: SiteView) -> Skip | None:
+    """Where the running jobs read and write more than the limit, no more tasks that do so.
+
+    All are kB/s per core. A task's own number is of a job, so it is divided by the cores of jobs that have several; in
+    production to a whole number.
+    """
+    mean, need = site.disk_io_kbps, case.needs.disk_io_kbps
+    limit = site.max_disk_io_kbps or case.disk_io_limit
+    if mean is None or need is None or mean <= limit or need <= limit:
+        return None
+    if case.several and site.cores > 1:
+        need = need / site.cores if case.analysis else need // site.cores
+    if need <= limit:
+        return None
+    return Skip(
+        site.name,
+        codes.DISK_IO_BUSY,
+        "at most {:g} kB/s a core are wanted, the task has {:g} and running jobs {:g}",
+        (limit, need, mean),
     )

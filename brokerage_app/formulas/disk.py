@@ -93,12 +93,19 @@ def work_dir_for_job_mb(work_dir_mb: int, site_cores: int, task_cores: int | Non
     return work_dir_mb / max(site_cores, 1)
 
 
-def lacks_scratch(need_mb: int, work_dir_mb: int, site_cores: int, task_cores: int | None) -> Skip | None:
-    """None when a job's need fits in its part of the slot's scratch space; a space of 0 is no limit."""
+def lacks_scratch(
+    need_mb: int, work_dir_mb: int, site_cores: int, task_cores: int | None, *, whole_slot: bool = False
+) -> Skip | None:
+    """None when a job's need fits in its part of the slot's scratch space; a space of 0 is no limit.
+
+    `whole_slot`: the job has all of it, whatever its cores.
+    """
     if not work_dir_mb:
         return None
-    part = work_dir_for_job_mb(work_dir_mb, site_cores, task_cores)
+    part = work_dir_mb if whole_slot else work_dir_for_job_mb(work_dir_mb, site_cores, task_cores)
     if need_mb <= part:
         return None
+    if whole_slot:
+        return Skip("", codes.SCRATCH_DISK, "needs {} MB, the site gives {} MB", (need_mb, part))
     says = "needs {} MB, the site gives {:.0f} MB ({} MB in slots of {:core|cores})"
     return Skip("", codes.SCRATCH_DISK, says, (need_mb, part, work_dir_mb, max(site_cores, 1)))

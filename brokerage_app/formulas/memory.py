@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.skip import Skip, Words
 
 UNITS: Final = ("MB", "MBPerCore", "MBPerCoreFixed")
 COMPENSATION_PERCENT: Final = 90
@@ -46,14 +46,19 @@ def _compensated(mb: int) -> int:
     return mb * COMPENSATION_PERCENT // 100
 
 
-def outside(need_mb: int, least_mb: int, most_mb: int) -> Skip | None:
-    """None when a need lies within the limits of a slot, both inclusive; a limit of 0 is none, a need of 0 fits."""
+def outside(need_mb: int, least_mb: int, most_mb: int, how: Words = ("", ())) -> Skip | None:
+    """None when a need lies within the limits of a slot, both inclusive; a limit of 0 is none, a need of 0 fits.
+
+    `how`: what is said of how the need comes about.
+    """
     if need_mb <= 0:
         return None
+    more, values = how
     if most_mb and need_mb > most_mb:
-        return Skip("", codes.LOW_MEMORY, "needs {} MB, the site gives {} MB", (need_mb, most_mb))
+        return Skip("", codes.LOW_MEMORY, f"needs {{}} MB, the site gives {{}} MB{more}", (need_mb, most_mb, *values))
     if least_mb and need_mb < least_mb:
-        return Skip("", codes.HIGH_MEMORY, "needs {} MB, the site wants at least {} MB", (need_mb, least_mb))
+        says = f"needs {{}} MB, the site wants at least {{}} MB{more}"
+        return Skip("", codes.HIGH_MEMORY, says, (need_mb, least_mb, *values))
     return None
 
 

@@ -125,13 +125,16 @@ def capacity_hs06s(limit_s: int, *, cores: int, core_power: float, efficiency_pe
     return int((limit_s - base_s) * max(cores, 1) * _known(core_power) * efficiency_percent / 100)
 
 
-def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, min_s: int = 0) -> Skip | None:
+def too_long(need: WalltimeNeed | int, max_s: int, *, cores: int, core_power: float, min_s: int = 0) -> Skip | None:
     """None when a job is done within a queue's longest time (s; 0 is no limit, as is a time that is not known).
 
     At queues with a shortest time (`min_s`) jobs of a task that takes as many events as fit need only have the fewest.
     """
     if max_s <= 0:
         return None
+    if isinstance(need, int):
+        says = "needs {} s, the site allows {} s"
+        return Skip("", codes.SHORT_WALLTIME, says, (need, max_s)) if need > max_s else None
     cpu = need.cpu_hs06s
     if min_s > 0 and need.least_cpu_hs06s is not None:
         cpu = need.least_cpu_hs06s
@@ -145,10 +148,13 @@ def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, m
     return Skip("", codes.SHORT_WALLTIME, says, values)
 
 
-def too_short(need: WalltimeNeed, min_s: int, *, cores: int, core_power: float) -> Skip | None:
+def too_short(need: WalltimeNeed | int, min_s: int, *, cores: int, core_power: float) -> Skip | None:
     """None when a job runs for a queue's shortest time (s; 0 is no limit) at least; a time that is not known does not."""
     if min_s <= 0:
         return None
+    if isinstance(need, int):
+        says = "needs {} s, the site wants at least {} s"
+        return Skip("", codes.LONG_WALLTIME, says, (need, min_s)) if need < min_s else None
     cpu = need.cpu_hs06s
     if need.least_cpu_hs06s is not None:
         cpu = max(need.least_cpu_hs06s, need.most_cpu_hs06s or 0)

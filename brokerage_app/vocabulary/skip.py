@@ -20,6 +20,10 @@ def plain(value: object) -> Plain:
     return str(value)
 
 
+Words = tuple[str, tuple[object, ...]]
+"""A part of a sentence with `{}` where the values belong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skip:
     """Why one site was left out. `site` is "" in the answer of a formula, which knows no sites, and where none is meant.

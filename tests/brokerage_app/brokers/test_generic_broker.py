@@ -228,7 +228,7 @@ def test_few_places_are_not_divided_further() -> None:
 )
 def test_weight(running: int, queued: int, defined: int, weight: float) -> None:
     site = replace(SITE, running=running, queued=queued, defined=defined)
-    assert generic.weigh(TaskNeeds(), site).weight == pytest.approx(weight)
+    assert generic.weigh(site).weight == pytest.approx(weight)
 
 
 def test_best_first_and_ties_by_name() -> None:
