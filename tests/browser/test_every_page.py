@@ -168,6 +168,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "help-codes": ["/help/codes/"],
         "code": ["/help/codes/low_memory/"],
         "help-states": ["/help/states/"],
+        "help-glossary": ["/help/glossary/"],
         "help-configuration": ["/help/configuration/"],
         "sites": ["/sites/?view=all"],
         "site": ["/sites/SITE_A/"],

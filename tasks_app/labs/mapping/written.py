@@ -1,4 +1,4 @@
-"""The committed map: what people have written stands above the mark, the lists below it."""
+"""The committed files: of the map, what people have written stands above the mark and the lists below it; and the glossary."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tasks_app.labs.mapping import entries, reading
+from tasks_app.labs.mapping import code_files, map_lists
+from tasks_app.web.help.glossary import GLOSSARY
 
 MAP: Final = Path("docs/map.md")
+GLOSSARY_FILE: Final = Path("docs/glossary.md")
 MARK: Final = "<!-- From here on `manage.py map` writes. -->\n"
 
 
 def renewed() -> str:
     """The text of the map with its lists made anew."""
-    by_people, mark, _ = (reading.ROOT / MAP).read_text().partition(MARK)
-    return by_people + (mark or MARK) + "".join(_section(one) for one in entries.sections())
+    by_people, mark, _ = (code_files.ROOT / MAP).read_text().partition(MARK)
+    return by_people + (mark or MARK) + "".join(_section(one) for one in map_lists.sections())
 
 
-def _section(section: entries.Section) -> str:
+def glossary() -> str:
+    head = "# Glossary\n\nThe page `/help/glossary/` says the same; `tasks_app/web/help/glossary.py` is the source of both.\n"
+    return head + "".join(f"\n## {term.word}\n\n{term.meaning}\n" for term in GLOSSARY)
+
+
+def _section(section: map_lists.Section) -> str:
     return "\n".join(("", f"## {section.title}", "", *_about(section), *_table(section), ""))
 
 
-def _about(section: entries.Section) -> tuple[str, ...]:
+def _about(section: map_lists.Section) -> tuple[str, ...]:
     return (section.about, "") if section.about else ()
 
 
-def _table(section: entries.Section) -> Iterator[str]:
+def _table(section: map_lists.Section) -> Iterator[str]:
     yield "| " + " | ".join(section.head) + " |"
     yield "|---" * len(section.head) + "|"
     yield from ("| " + " | ".join(row) + " |" for row in section.rows)

@@ -1,4 +1,4 @@
-"""Writes the lists of the map of the code."""
+"""Writes the lists of the map of the code, and the glossary."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 from jedisite.management.command_line import Suggesting
 from jedisite.vocabulary.words import plural
-from tasks_app.labs.mapping import reading, written
+from tasks_app.labs.mapping import code_files, written
 
 
 class Command(Suggesting):
-    help = "Write the lists of docs/map.md anew: which file answers an address, holds a table, reads a parameter."
+    help = "Write docs/glossary.md and the lists of docs/map.md anew: which file answers an address, or holds a table."
 
     def handle(self, *args: Any, **options: Any) -> None:
         text = written.renewed()
-        (reading.ROOT / written.MAP).write_text(text)
+        (code_files.ROOT / written.MAP).write_text(text)
+        (code_files.ROOT / written.GLOSSARY_FILE).write_text(written.glossary())
         self.stdout.write(f"{written.MAP} has {plural(text.count(chr(10)), 'line')}")

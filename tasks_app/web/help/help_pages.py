@@ -12,6 +12,7 @@ from jedisite.identity.callers import Right, needs
 from tasks_app.domain.states import COMMANDS
 from tasks_app.drawing.diagrams import draw
 from tasks_app.params.command_parameters import PARAMETERS
+from tasks_app.web.help.glossary import GLOSSARY
 from tasks_app.web.help.guide import GUIDE
 from tasks_app.web.help.machines import CHAPTERS, Chapter
 from tasks_app.web.lists.misspelt import takes
@@ -61,3 +62,11 @@ def states(request: HttpRequest) -> HttpResponse:
     return render(
         request, "tasks_app/help_states.html", {"section": "help", "chapters": _CHAPTERS, "commands": commands}
     )
+
+
+@needs(Right.READ)
+@require_safe
+@takes()
+def glossary(request: HttpRequest) -> HttpResponse:
+    """The words of this site, each defined once."""
+    return render(request, "tasks_app/help_glossary.html", {"section": "help", "terms": GLOSSARY})

@@ -6,15 +6,19 @@ import re
 
 import pytest
 
-from tasks_app.labs.mapping import reading, written
+from tasks_app.labs.mapping import code_files, written
 
-TEXT = (reading.ROOT / written.MAP).read_text()
+TEXT = (code_files.ROOT / written.MAP).read_text()
 BY_PEOPLE = TEXT.partition(written.MARK)[0]
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)` `([\w.]+)`", BY_PEOPLE)))
 
 
 def test_the_lists_are_those_of_the_code() -> None:
     assert written.renewed() == TEXT, "run `manage.py map`"
+
+
+def test_the_glossary_is_that_of_the_help() -> None:
+    assert (code_files.ROOT / written.GLOSSARY_FILE).read_text() == written.glossary(), "run `manage.py map`"
 
 
 def test_the_part_by_hand_answers_enough_questions() -> None:
@@ -24,4 +28,4 @@ def test_the_part_by_hand_answers_enough_questions() -> None:
 
 @pytest.mark.parametrize(("path", "name"), NAMED, ids=map(" ".join, NAMED))
 def test_what_the_part_by_hand_names_exists(path: str, name: str) -> None:
-    assert name in reading.defined(path)
+    assert name in code_files.defined(path)

@@ -16,6 +16,7 @@ from django.test import Client
 from tasks_app.domain.states import COMMANDS
 from tasks_app.drawing.diagrams import Machine, draw, moves_of
 from tasks_app.models import Task
+from tasks_app.web.help.glossary import GLOSSARY
 from tasks_app.web.help.machines import CHAPTERS, TASKS, Chapter
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -80,3 +81,14 @@ def test_what_the_pages_say_on_submitting_a_task_submits_one(reader: Client, api
     assert list(Task.objects.values_list("name", "user")) == [("user.ada.hello", "ada")] * 2
     assert "--outDS user.ada.hello" in prun and "http://testserver/server/panda" in prun
     assert "manage.py submit" not in reader.get("/tasks/?view=all").content.decode()
+
+
+@pytest.mark.django_db
+def test_the_glossary_defines_each_word_once_and_the_help_leads_to_it(make_user: Callable[..., object]) -> None:
+    words = [term.word for term in GLOSSARY]
+    assert words == sorted(set(words), key=str.lower)
+    client = Client()
+    client.force_login(make_user("ada"))  # type: ignore[arg-type]
+    page = html.unescape(client.get("/help/glossary/").content.decode())
+    assert all(term.meaning in page and f'id="{term.slug}"' in page for term in GLOSSARY)
+    assert "/help/glossary/" in client.get("/help/").content.decode()

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from jedisite import refusals
 from jedisite.agents import passes
 from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
-from tasks_app.labs.mapping import reading
+from tasks_app.labs.mapping import code_files
 from tasks_app.params.keys import KEYS
 from tasks_app.params.split_codes import CODES
 from tasks_app.web.help.machines import CHAPTERS
@@ -92,7 +92,7 @@ def sections() -> Iterator[Section]:
         [
             (_code(name), _file(spec.run.__module__, spec.run.__name__), f"{spec.period_s:g} s", spec.title)
             for name, spec in sorted(passes.REGISTRY.items())
-            if spec.run.__module__.startswith(reading.APPS)
+            if spec.run.__module__.startswith(code_files.APPS)
         ],
     )
     yield Section(
@@ -136,10 +136,10 @@ def _list(paths: Iterable[str]) -> str:
 
 def _file(module: str, name: str = "") -> str:
     """Where a thing of ours is defined; a thing of a library has its dotted name."""
-    if not module.startswith(reading.APPS):
+    if not module.startswith(code_files.APPS):
         return _code(f"{module}.{name}")
     path = module.replace(".", "/") + ".py"
-    if not (reading.ROOT / path).exists():
+    if not (code_files.ROOT / path).exists():
         path = module.replace(".", "/") + "/__init__.py"
     return f"{_code(path)} {_code(name)}" if name else _code(path)
 
@@ -150,7 +150,7 @@ def _place(address: Address) -> str:
 
 def _templates(address: Address) -> list[str]:
     path = address.module.replace(".", "/") + ".py"
-    return reading.templates(path, address.name) if address.module.startswith(reading.APPS) else []
+    return code_files.templates(path, address.name) if address.module.startswith(code_files.APPS) else []
 
 
 def _addresses(patterns: Sequence[URLPattern | URLResolver], above: str = "/") -> Iterator[Address]:
@@ -177,27 +177,27 @@ def _admin_pages() -> Iterator[tuple[str, ...]]:
 
 def _commands() -> Iterator[tuple[str, ...]]:
     for name, app in sorted(get_commands().items()):
-        if str(app).startswith(reading.APPS):
+        if str(app).startswith(code_files.APPS):
             command = load_command_class(str(app), name)
             yield _code(name), _file(type(command).__module__), command.help
 
 
 def _parameters() -> Iterator[tuple[str, ...]]:
-    used = reading.where_used("texts", (*_TABLES, *_FACES))
+    used = code_files.where_used("texts", (*_TABLES, *_FACES))
     for name, key in sorted(KEYS.items(), key=lambda item: item[0].lower()):
         paths = (path for path in used[name] if not name.islower() or path.startswith(_PARAMETERS_READ))
         yield _code(name), _code(key.code) if key.code else "", _list(paths)
 
 
 def _split_codes() -> Iterator[tuple[str, ...]]:
-    texts, rules = (reading.where_used(kind, (*_TABLES, *_FACES)) for kind in ("texts", "split_codes"))
+    texts, rules = (code_files.where_used(kind, (*_TABLES, *_FACES)) for kind in ("texts", "split_codes"))
     for name, code in sorted(CODES.items()):
         paths = (path for path in texts[name] + rules[name] if path.startswith("tasks_app/"))
         yield _code(name), code.meaning, _list(paths)
 
 
 def _states(meaning: Mapping[str, str], moves: Mapping[Any, Iterable[Any]]) -> Iterator[tuple[str, ...]]:
-    members, quoted = (reading.where_used(kind, _STATES) for kind in ("members", "quoted"))
+    members, quoted = (code_files.where_used(kind, _STATES) for kind in ("members", "quoted"))
     for state, nexts in moves.items():
         paths = members[f"{type(state).__name__}.{state.name}"]
         if sum(str(state) in set(map(str, machine)) for machine in _MACHINES) == 1:
@@ -206,11 +206,11 @@ def _states(meaning: Mapping[str, str], moves: Mapping[Any, Iterable[Any]]) -> I
 
 
 def _refusal_codes() -> Iterator[tuple[str, ...]]:
-    names = reading.where_used("names")
+    names = code_files.where_used("names")
     defined = {
         code: (path, constant)
         for path in ("brokerage_app/vocabulary/codes.py", "tasks_app/domain/refusal_codes.py")
-        for code, constant in reading.constants_of_codes(path).items()
+        for code, constant in code_files.constants_of_codes(path).items()
     }
     for code in refusals.all_codes():
         path, constant = defined[code]
@@ -220,5 +220,5 @@ def _refusal_codes() -> Iterator[tuple[str, ...]]:
 
 def _models() -> Iterator[tuple[str, ...]]:
     for model in apps.get_models():
-        if model.__module__.startswith(reading.APPS):
+        if model.__module__.startswith(code_files.APPS):
             yield _code(model._meta.db_table), _code(model.__name__), _file(model.__module__)

@@ -28,7 +28,7 @@ class Words:
     split_codes: set[str] = field(default_factory=set)
 
 
-def code_files() -> Iterator[str]:
+def all_files() -> Iterator[str]:
     """All modules of the four apps but migrations, as paths from the top of the checkout."""
     for app in APPS:
         for path in sorted((ROOT / app).rglob("*.py")):
@@ -116,7 +116,7 @@ def constants_of_codes(path: str) -> dict[str, str]:
 def where_used(kind: str, passed_over: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """From a word of one kind (a field of `Words`) to the files that use it. Folders and files may be passed over."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in code_files():
+    for path in all_files():
         if not path.startswith(passed_over):
             for word in getattr(words(path), kind):
                 found[word].append(path)
