@@ -12,7 +12,7 @@ from django.core.management import get_commands, load_command_class
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from jedisite import refusals
-from jedisite.agents import passes
+from jedisite.agents import registry
 from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
 from tasks_app.labs.mapping import code_files
 from tasks_app.params.keys import KEYS
@@ -87,11 +87,11 @@ def sections() -> Iterator[Section]:
     yield Section("Commands of manage.py", "", ("command", "file", "what it does"), list(_commands()))
     yield Section(
         "Agents",
-        "The table of agents is `REGISTRY` of `jedisite/agents/passes.py`.",
+        "`@agent` beside a function makes it one: `jedisite/agents/registry.py`.",
         ("agent", "function", "every", "what it does"),
         [
             (_code(name), _file(spec.run.__module__, spec.run.__name__), f"{spec.period_s:g} s", spec.title)
-            for name, spec in sorted(passes.REGISTRY.items())
+            for name, spec in sorted(registry.REGISTRY.items())
             if spec.run.__module__.startswith(code_files.APPS)
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,13 +12,24 @@ from tasks_app.web.help.glossary import GLOSSARY
 
 MAP: Final = Path("docs/map.md")
 GLOSSARY_FILE: Final = Path("docs/glossary.md")
+NAMED: Final = re.compile(r"`([\w/]+\.py)` `([\w.]+)`")
+"""A file and a name in it, as people write them."""
 MARK: Final = "<!-- From here on `manage.py map` writes. -->\n"
 
 
 def renewed() -> str:
     """The text of the map with its lists made anew."""
     by_people, mark, _ = (code_files.ROOT / MAP).read_text().partition(MARK)
-    return by_people + (mark or MARK) + "".join(_section(one) for one in map_lists.sections())
+    return NAMED.sub(_where_it_is, by_people) + (mark or MARK) + "".join(_section(one) for one in map_lists.sections())
+
+
+def _where_it_is(named: re.Match[str]) -> str:
+    """The same, or the one file to which the name has moved."""
+    path, name = named.groups()
+    if (code_files.ROOT / path).exists() and name in code_files.defined(path):
+        return named[0]
+    now = [other for other in code_files.all_files() if name in code_files.defined(other)]
+    return f"`{now[0]}` `{name}`" if len(now) == 1 else named[0]
 
 
 def glossary() -> str:

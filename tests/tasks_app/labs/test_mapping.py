@@ -10,7 +10,7 @@ from tasks_app.labs.mapping import code_files, written
 
 TEXT = (code_files.ROOT / written.MAP).read_text()
 BY_PEOPLE = TEXT.partition(written.MARK)[0]
-NAMED = sorted(set(re.findall(r"`([\w/]+\.py)` `([\w.]+)`", BY_PEOPLE)))
+NAMED = sorted(set(written.NAMED.findall(BY_PEOPLE)))
 
 
 def test_the_lists_are_those_of_the_code() -> None:
