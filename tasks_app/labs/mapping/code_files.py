@@ -108,7 +108,8 @@ def constants_of_codes(path: str) -> dict[str, str]:
     for node in tree(path).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.Call):
             first = node.value.args[0] if node.value.args else None
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            registers = isinstance(node.value.func, ast.Name) and node.value.func.id in ("code", "_code")
+            if registers and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 named[first.value] = node.target.id
     return named
 

@@ -209,7 +209,7 @@ def _refusal_codes() -> Iterator[tuple[str, ...]]:
     names = code_files.where_used("names")
     defined = {
         code: (path, constant)
-        for path in ("brokerage_app/vocabulary/codes.py", "tasks_app/domain/refusal_codes.py")
+        for path in code_files.all_files()
         for code, constant in code_files.constants_of_codes(path).items()
     }
     for code in refusals.all_codes():
