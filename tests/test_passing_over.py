@@ -15,7 +15,7 @@ from django.utils import timezone
 from brokerage_app.grid import queue_status
 from brokerage_app.models import GlobalShare, Queue
 from jedisite.database.sql import hot_cursor
-from tasks_app.agents.watchdogs import job_timeouts, old_failures, rebrokerage, user_priorities
+from tasks_app.agents.watchdogs import job_timeouts, old_failures
 from tasks_app.dispatch.handing_out import Request, get_jobs
 from tasks_app.domain import job_refusal_codes
 from tasks_app.domain.priorities import Raise
@@ -23,6 +23,7 @@ from tasks_app.domain.reasons import Reason
 from tasks_app.generation import groups, throttle
 from tasks_app.models import ErrorFingerprint, Job, JobOutputReport, Sandbox, Task
 from tasks_app.submission.sandboxes import remove, used
+from tasks_app.upkeep import overloaded_queues, user_priorities
 from tasks_app.upkeep.rules.overload import FastRebrokerage
 from tests.locks import Row, skips
 
@@ -101,25 +102,25 @@ def sandboxes_that_are_removed(made: SimpleNamespace) -> Taken:
     return Taken(("sandboxes", "id", low), high, lambda: remove([low, high]), left)
 
 
-@at("tasks_app/agents/watchdogs/rebrokerage.py:_LOCK")
+@at("tasks_app/upkeep/overloaded_queues.py:_LOCK")
 def jobs_that_go_elsewhere(made: SimpleNamespace) -> Taken:
     step = FastRebrokerage("MC", "A", 9, Reason(job_refusal_codes.JOB_QUEUE_OVERLOADED, "x"))
 
     def close(ids: list[int]) -> None:
         with transaction.atomic(), hot_cursor() as cursor:
-            rebrokerage._close(cursor, dict.fromkeys(ids, step), [])
+            overloaded_queues.close_excess(cursor, dict.fromkeys(ids, step), [])
 
     return two_jobs(made, close, "activated", status="activated", task_id=made.task().id)
 
 
-@at("tasks_app/agents/watchdogs/user_priorities.py:_RAISE")
+@at("tasks_app/upkeep/user_priorities.py:_RAISE")
 def jobs_of_a_user_who_lacks(made: SimpleNamespace) -> Taken:
     low, high = (
         made.job(status="activated", prod_source_label="user", current_priority=100, site="A").id for _ in range(2)
     )
     raised = Raise(("ada", ""), "A", 9, 0, 50)
     left = lambda: set(Job.objects.filter(current_priority=100).values_list("id", flat=True))  # noqa: E731
-    return Taken(("jobs", "pandaid", low), high, lambda: user_priorities._raise([raised]), left)
+    return Taken(("jobs", "pandaid", low), high, lambda: user_priorities.raise_priorities([raised]), left)
 
 
 @at("tasks_app/upkeep/expiring.py:_end")

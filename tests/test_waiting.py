@@ -24,8 +24,6 @@ from jedisite.database.sql import hot_cursor
 from jedisite.identity import callers, device_logins, throttle, tokens
 from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
 from jedisite.vocabulary.roles import Caller, Role
-from tasks_app.agents import periodic
-from tasks_app.agents.watchdogs import boost, classes, queue_filler
 from tasks_app.attention import keeping
 from tasks_app.commands import again, bulk
 from tasks_app.counts import statistics
@@ -35,7 +33,7 @@ from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report
 from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
-from tasks_app.inputs import changes, readers
+from tasks_app.inputs import changes, readers, schedules
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
@@ -59,7 +57,7 @@ from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
 from tasks_app.scouts import scouting
 from tasks_app.submission import amending, sandbox_uploads, sandboxes, storing, submitting
-from tasks_app.upkeep import killing
+from tasks_app.upkeep import analysis_classes, killing, nearly_complete, queue_filling
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -299,28 +297,28 @@ def a_task_and_its_readers(made: SimpleNamespace) -> Held:
     return Held(of_task(maker), whole(recovery._lock, maker.id, None), free=of_task(reader))
 
 
-@at("tasks_app/agents/periodic.py:_take_turn")
+@at("tasks_app/inputs/schedules.py:make_due")
 def a_schedule(made: SimpleNamespace) -> Held:
     task, now = made.task(), timezone.now()
     TaskParams.objects.create(task_id=task.id, params=made.params())
     made.dataset(task, type="pseudo_input")
     past = now - timedelta(hours=1)
     PeriodicTask.objects.create(task=task, every_s=60, jobs=1, until=past, next_due=now)
-    work = lambda: periodic._take_turn(task.id, task.fence, now=now)  # noqa: E731
+    work = lambda: schedules.make_due(task.id, task.fence, now=now)  # noqa: E731
     return Held(("periodic_tasks", "jeditaskid", task.id), work)
 
 
-@at("tasks_app/agents/watchdogs/classes.py:_into_express")
+@at("tasks_app/upkeep/analysis_classes.py:_into_express")
 def a_task_that_is_hurried(made: SimpleNamespace) -> Held:
     task = made.task()
-    return Held(of_task(task), lambda: classes._into_express(task.id))
+    return Held(of_task(task), lambda: analysis_classes._into_express(task.id))
 
 
-@at("tasks_app/agents/watchdogs/queue_filler.py:_let_go")
+@at("tasks_app/upkeep/queue_filling.py:_let_go")
 def a_task_that_may_go_anywhere_again(made: SimpleNamespace) -> Held:
     task = made.task(site="A")
     Preassignment.objects.create(task_id=task.id, queue="A", since=timezone.now())
-    work = lambda: queue_filler._let_go(task.id, task.fence, "x")  # noqa: E731
+    work = lambda: queue_filling._let_go(task.id, task.fence, "x")  # noqa: E731
     gone = "DELETE FROM preassignments WHERE jeditaskid = %s"
     return Held(("preassignments", "jeditaskid", task.id), work, then=gone, answer=False)
 
@@ -445,11 +443,11 @@ def jobs_that_wait_for_a_library(made: SimpleNamespace) -> Held:
     return Held(low, whole(libraries._waiting, 7), free=high)
 
 
-@at("tasks_app/agents/watchdogs/boost.py:_hurry_jobs")
+@at("tasks_app/upkeep/nearly_complete.py:_hurry_jobs")
 def jobs_that_are_hurried(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, current_priority=1)
-    return Held(low, in_one(lambda: boost._hurry_jobs(task.id, 900, None)), free=high)
+    return Held(low, in_one(lambda: nearly_complete._hurry_jobs(task.id, 900, None)), free=high)
 
 
 @at("tasks_app/lifecycle/job_moves.py:move_jobs_of_task")

@@ -14,13 +14,12 @@ from django.utils import timezone
 from jedisite.agents.passes import kick, owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.agents import periodic
 from tasks_app.configured import timeouts
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.nuclei import waits_for_nucleus
-from tasks_app.inputs import changes, input_wishes, locality, makers
+from tasks_app.inputs import changes, input_wishes, locality, makers, schedules
 from tasks_app.inputs.feed import (
     PORTION,
     CannotFeedError,
@@ -209,7 +208,7 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
 @transaction.atomic
 def _begin_schedule(task: Feeding, now: datetime) -> bool:
     """The task is ready, though it has no input yet: that is made at the times of its schedule."""
-    periodic.begin(task.id, task.raw, now)
+    schedules.begin(task.id, task.raw, now)
     task_moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is made on a schedule", fence=task.fence)
     kick("periodic")
     return True

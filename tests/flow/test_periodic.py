@@ -13,6 +13,7 @@ from django.test import Client
 
 from tasks_app.agents import feeder, periodic, refiner
 from tasks_app.agents.watchdogs import archive
+from tasks_app.inputs import schedules
 from tasks_app.lifecycle import claims
 from tasks_app.models import JobParams, PeriodicTask
 from tasks_app.submission import command_queue
@@ -198,7 +199,7 @@ def test_a_claim_that_is_gone_writes_nothing() -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jedi_tasks SET fence = fence + 1, lockedby = NULL, lockedtime = NULL")
     with pytest.raises(claims.LostClaimError), transaction.atomic():
-        periodic._take_turn(made, fence, now=NOW)
+        schedules.make_due(made, fence, now=NOW)
     assert row(made).made == 0
 
 

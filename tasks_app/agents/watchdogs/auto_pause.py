@@ -1,121 +1,24 @@
-"""Watch dog: tasks too many of whose jobs fail are paused, and with them running tasks of the same request type.
-
-Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>, for a share of it, or by lost work). Tasks with
-noAutoPause are never paused, neither for themselves nor for a sibling.
-"""
+"""Watch dog: tasks with too many failed jobs are paused, and with them running tasks of the same request type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from django.db import connection
-
 from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
-from tasks_app.configured import site_limits
-from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
-from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
-from tasks_app.models import Command, Task
-from tasks_app.params.splitrule import SplitRule
+from tasks_app.domain.states import TaskCommand
 from tasks_app.submission import command_queue
+from tasks_app.upkeep.failing_tasks import to_pause
 
 ME = "auto_pause"
 LIMIT = 100
-_OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
-# HS06 hours of a job: its time × cores × the power of a core at its queue.
-_VIEWS = f"""
-SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::numeric)::bigint,
-       j.used_hours, j.lost_hours
-  FROM jedi_tasks t
- CROSS JOIN LATERAL (
-       SELECT count(*) AS jobs, count(*) FILTER (WHERE jobstatus = 'finished') AS finished,
-              count(*) FILTER (WHERE jobstatus = 'failed') AS failed, count(*) FILTER (WHERE jobstatus IN ({_OPEN})) AS open,
-              coalesce(sum(hours) FILTER (WHERE jobstatus IN ('finished', 'failed')), 0) AS used_hours,
-              coalesce(sum(hours) FILTER (WHERE jobstatus = 'failed'), 0) AS lost_hours
-         FROM (SELECT j.jobstatus, extract(epoch FROM j.endtime - j.starttime) / 3600
-                      * coalesce(j.actualcorecount, j.corecount, 1) * coalesce(q.core_power, 10) AS hours
-                 FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite WHERE j.jeditaskid = t.jeditaskid) each) j
- CROSS JOIN LATERAL (
-       SELECT coalesce(sum(d.nfilestobeused - d.nfilesused), 0) AS unused, coalesce(sum(d.nfilesused), 0) AS used
-         FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
-          AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')) f
- WHERE t.status = 'running' AND coalesce(t.prodsourcelabel, '') = %s AND coalesce(t.gshare, '') = %s
-   AND coalesce(t.vo, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
-"""  # noqa: S608 - constants
-
-
-def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
-    """The limits of tasks of a label and share; without a rate nothing is paused."""
-
-    def percent(name: str) -> float | None:
-        rate = site_limits.number(name, label, share, vo=vo) if share else site_limits.number(name, label, vo=vo)
-        return rate * 100 if rate else None
-
-    return PauseLimits(
-        min_jobs=int(site_limits.number("MIN_JOBS_TO_PAUSE", label, vo=vo) or 0),
-        min_remaining=int(site_limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label, vo=vo) or 0),
-        max_failed_percent=percent("MAX_JOB_FAILURE_RATE_TO_PAUSE"),
-        max_lost_percent=percent("MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE"),
-    )
 
 
 @agent("auto_pause", every="5m", title="Pauses tasks with too many failed jobs")
 def run(limit: int = LIMIT) -> Pass:
     """Give the command to pause to tasks that fail too much, and to their siblings."""
-    kinds = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", "gshare", "vo").distinct()
-    failing: dict[int, str] = {}
-    for label, share, vo in sorted({tuple(part or "" for part in kind) for kind in kinds}):
-        given = limits_for(label, share, vo)
-        if given.max_failed_percent is None and given.max_lost_percent is None:
-            continue
-        for task_id, view in _views(label, share, vo, given.min_jobs):
-            if step := auto_pause(view, given):
-                failing[task_id] = step.reason.detail
-    wanted = _with_siblings(failing)
-    told = set(Command.objects.filter(task_id__in=wanted, status="waiting").values_list("task_id", flat=True))
-    due = [task_id for task_id in wanted if task_id not in told][:limit]
-    done = troubles.each(ME, due, lambda task_id: _pause(task_id, wanted[task_id]))
+    wanted = to_pause()
+
+    def pause(task_id: int) -> bool:
+        return command_queue.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=wanted[task_id])
+
+    done = troubles.each(ME, list(wanted)[:limit], pause)
     return Pass(done, more=done >= limit)
-
-
-def _views(label: str, share: str, vo: str, min_jobs: int) -> list[tuple[int, FailureView]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_VIEWS, [label, share, vo, min_jobs])
-        rows = cursor.fetchall()
-    rules = dict(Task.objects.filter(pk__in=[row[0] for row in rows]).values_list("id", "split_rule"))
-    return [
-        (
-            task_id,
-            FailureView(
-                TaskStatus.RUNNING,
-                jobs,
-                finished,
-                failed,
-                int(remaining),
-                float(used),
-                float(lost),
-                no_auto_pause=SplitRule.parse(rules.get(task_id)).flag("NP"),
-            ),
-        )
-        for task_id, jobs, finished, failed, remaining, used, lost in rows
-    ]
-
-
-def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:
-    """Why to pause each of these tasks and, after it, the running tasks of its request type."""
-    types = dict(Task.objects.filter(pk__in=failing, request_type__gt="").values_list("id", "request_type"))
-    siblings: dict[str, list[int]] = {}
-    alike = Task.objects.filter(request_type__in=set(types.values()), status=TaskStatus.RUNNING).order_by("id")
-    for sibling, kind, rule in alike.values_list("id", "request_type", "split_rule"):
-        if not SplitRule.parse(rule).flag("NP"):
-            siblings.setdefault(str(kind), []).append(sibling)
-    wanted: dict[int, str] = {}
-    for task_id, why in failing.items():
-        wanted.setdefault(task_id, f"too many of its jobs fail: {why}")
-        for sibling in siblings.get(types.get(task_id) or "", ()):
-            wanted.setdefault(sibling, f"it does the same as task {task_id}, too many of whose jobs fail: {why}")
-    return wanted
-
-
-def _pause(task_id: int, reason: str) -> bool:
-    return command_queue.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)

@@ -1,125 +1,38 @@
-"""Watch dog: queues that hold far more jobs of a share than they start give the excess back (fast rebrokerage).
-
-Only for shares with a limit of their own (FAST_REBRO_THRESHOLD_NQUEUE_<share>). The oldest jobs that no pilot has are
-closed; their files return, and the next jobs of them avoid the queue for some hours if they can go elsewhere. Jobs that
-are waited for by others (builds, merging), tasks that forbid it, and queues that are told their number of slots stay.
-"""
+"""Watch dog: queues that hold far more jobs of a share than they start give the excess back (fast rebrokerage)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 from django.db import transaction
-from django.db.models import Q
-from django.db.models.functions import Now
 
 from brokerage_app.grid.configured import configuration
-from brokerage_app.models import HarvesterSlots, WorkQueue
-from brokerage_app.policy.configuration import Configuration
 from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
-from jedisite.database.sql import hot_cursor, texts
-from jedisite.database.sql import numbers as as_array
+from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
-from tasks_app.domain.killcodes import KilledJob
-from tasks_app.domain.states import JobStatus
-from tasks_app.generation.groups import RESOURCE
-from tasks_app.outcomes.endings import KillOrder, kill_jobs
-from tasks_app.upkeep.overdue import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
-from tasks_app.upkeep.rules.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
+from tasks_app.upkeep import overloaded_queues
 
-# ruff: noqa: S608 - every piece is a constant of this module
-ME = "rebrokerage"
 LIMIT = 5000
 BUNCH: Final = 1000
-_COUNTS = """
-SELECT j.gshare, j.computingsite, coalesce(max(j.vo), ''), count(*) FILTER (WHERE j.jobstatus <> 'running'),
-       count(*) FILTER (WHERE j.jobstatus = 'running')
-  FROM jobs j WHERE j.jobstatus IN ('defined', 'assigned', 'activated', 'sent', 'starting', 'running')
-   AND j.gshare IS NOT NULL AND j.computingsite IS NOT NULL AND coalesce(j.workqueue_id, -1) <> ALL(%s::int[])
- GROUP BY 1, 2
-"""
-_MAY_GO = f"""j.jobstatus IN ('defined', 'assigned', 'activated') AND NOT {BUILD} AND NOT {MERGE} AND NOT {STAYS}
-   AND NOT {ONLY_HERE} AND coalesce(j.workqueue_id, -1) <> ALL(%(resource)s::int[])"""
-_OLDEST = f"""
-SELECT o.place, found.pandaid
-  FROM unnest(%(shares)s::text[], %(queues)s::text[], %(excess)s::int[]) WITH ORDINALITY o (share, queue, excess, place)
- CROSS JOIN LATERAL (SELECT j.pandaid FROM jobs j WHERE j.computingsite = o.queue AND j.gshare = o.share AND {_MAY_GO}
-                      ORDER BY j.pandaid LIMIT o.excess) found
- ORDER BY found.pandaid LIMIT %(limit)s
-"""
-_LOCK = f"""
-SELECT j.pandaid, j.jeditaskid, j.jobstatus, coalesce(j.prodsourcelabel, ''), coalesce(j.eventservice, 0) > 0
-  FROM jobs j WHERE j.pandaid = ANY(%(ids)s::bigint[]) AND {_MAY_GO} ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED
-"""
 
 
 @agent("rebrokerage", every="10m", title="Takes jobs back from overloaded queues")
 def run(limit: int = LIMIT) -> Pass:
     """Look at all queues, and close up to `limit` jobs in excess."""
     config = configuration()
-    if not any(row.key.startswith("FAST_REBRO_THRESHOLD_NQUEUE") for row in config.rows):
+    if not overloaded_queues.is_configured(config):
         return Pass()
-    resource = list(WorkQueue.objects.filter(function=RESOURCE).values_list("id", flat=True))
-    found = _overloads(config, resource)
+    resource = overloaded_queues.resource_work_queues()
+    found = overloaded_queues.overloads(config, resource)
     if not found:
         return Pass()
-    with hot_cursor() as cursor:
-        cursor.execute(_OLDEST, {**_columns(found), "resource": as_array(resource), "limit": limit})
-        chosen = {job: found[place - 1] for place, job in cursor.fetchall()}
+    chosen = overloaded_queues.oldest_in_excess(found, resource, limit)
     ids, done = sorted(chosen), 0
     for start in range(0, len(ids), BUNCH):
         renew_lease()
         with transaction.atomic(), hot_cursor() as cursor:
-            done += _close(cursor, {job: chosen[job] for job in ids[start : start + BUNCH]}, resource)
+            bunch = {job: chosen[job] for job in ids[start : start + BUNCH]}
+            done += overloaded_queues.close_excess(cursor, bunch, resource)
     of = plural(len(found), "queue and share", "queues and shares")
     return Pass(done, f"{plural(done, 'job')} of {of}", more=len(ids) == limit)
-
-
-def _overloads(config: Configuration, resource: Sequence[int]) -> list[FastRebrokerage]:
-    told = HarvesterSlots.objects.filter(slots__gte=0).filter(Q(expires=None) | Q(expires__gt=Now()))
-    slots = set(told.values_list("queue", flat=True))
-    exempt = set(surroundings().exempt)
-    with hot_cursor() as cursor:
-        cursor.execute(_COUNTS, [as_array(resource)])
-        rows = cursor.fetchall()
-    everywhere: dict[str, int] = defaultdict(int)
-    for share, _, _, queued, _ in rows:
-        everywhere[share] += queued
-    found = (
-        fast_rebrokerage(
-            ShareAtQueue(share, queue, queued, running, everywhere[share], queue in slots), _limits(config, share, vo)
-        )
-        for share, queue, vo, queued, running in sorted(rows)
-        if queue not in exempt
-    )
-    return [step for step in found if step is not None]
-
-
-def _limits(config: Configuration, share: str, vo: str) -> FastLimits:
-    prefix = "FAST_REBRO_THRESHOLD"
-    return FastLimits(
-        config.get("rebroker", f"{prefix}_NQNR_RATIO", vo=vo),
-        config.get("rebroker", f"{prefix}_NQUEUE_FRAC", vo=vo),
-        config.get("rebroker", f"{prefix}_NQUEUE", share, vo=vo),
-    )
-
-
-def _columns(found: Sequence[FastRebrokerage]) -> dict[str, Any]:
-    return {
-        "shares": texts(step.share for step in found),
-        "queues": texts(step.queue for step in found),
-        "excess": as_array(step.excess for step in found),
-    }
-
-
-def _close(cursor: psycopg.Cursor[Any], chosen: Mapping[int, FastRebrokerage], resource: Sequence[int]) -> int:
-    cursor.execute(_LOCK, {"ids": as_array(sorted(chosen)), "resource": as_array(resource)})
-    orders = [
-        KillOrder(job, task, KilledJob(JobStatus(status), label, events), chosen[job].kill, chosen[job].reason.detail)
-        for job, task, status, label, events in cursor.fetchall()
-    ]
-    return kill_jobs(cursor, orders, by=ME).ended

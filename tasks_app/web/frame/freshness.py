@@ -8,7 +8,7 @@ from typing import Final
 
 from jedisite.agents.agent_state import LATE_AFTER_PERIODS, Lateness, lateness, rows
 from jedisite.models import Agent
-from tasks_app.agents.attention import QUICK, SLOW
+from tasks_app.attention.rounds import QUICK, SLOW
 
 LOOKS: Final = {"attention": len(QUICK), "attention_tasks": len(SLOW)}
 """The agents that look whether something needs attention, with the number of their rules."""

@@ -23,6 +23,7 @@ from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.models import Agent, Trouble
 from tasks_app.agents import adder, attention, failures, feeder, job_generator, post_processor, refiner
 from tasks_app.agents.watchdogs import auto_pause, exhausted, lost_jobs
+from tasks_app.attention import rounds
 from tasks_app.lifecycle import claims
 from tasks_app.models import AttentionItem, Command, Job, JobEndDue, JobFailure, JobOutputReport, Task
 from tests.flow.driving import add_dataset, jobs, parameters, reads, status, submit, task, wake
@@ -272,7 +273,7 @@ def test_a_rule_of_attention_that_fails_keeps_none_of_the_others_from_looking(
         key="offline:A", kind="offline", tone="bad", sentence="x", since=timezone.now(), path="/"
     )
     troubles.note("feeder", "task", make_task().id, "ValueError: x")
-    monkeypatch.setitem(attention.QUICK, "offline", lambda now: (1 // 0 for _ in "a"))
+    monkeypatch.setitem(rounds.QUICK, "offline", lambda now: (1 // 0 for _ in "a"))
     done = attention.run()
     assert set(AttentionItem.objects.filter(gone_at=None).values_list("kind", flat=True)) >= {"trouble", "offline"}
     assert "the rule offline failed: ZeroDivisionError" in done.note

@@ -15,8 +15,8 @@ from brokerage_app.grid import configuring, samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from jedisite.models import Agent
-from tasks_app.agents.attention import QUICK, SLOW
 from tasks_app.attention import keeping
+from tasks_app.attention.rounds import QUICK, SLOW
 from tasks_app.attention.rules.findings import Found
 from tasks_app.counts import statistics
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
