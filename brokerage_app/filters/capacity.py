@@ -79,7 +79,7 @@ def not_locked(case: ProductionCase, site: SiteView) -> Skip | None:
 
 
 def under_cap(case: ProductionCase, site: SiteView) -> Skip | None:
-    """Not more than twice as many jobs wait as run, with the defined and assigned ones and without.
+    """At most twice as many jobs may wait as run, counted with the defined and assigned ones and without.
 
     Where the input is there, jobs that are only assigned do not count: they wait for transfers that the new ones do not need.
     """

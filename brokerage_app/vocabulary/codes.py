@@ -669,7 +669,7 @@ BOOTSTRAP_ELSEWHERE: Final = _code(
 )
 BELOW_MIN_WEIGHT: Final = _code(
     "below_min_weight",
-    "Weight below the least",
+    "Weight below the minimum",
     "weight",
     "expert",
     "MIN_WEIGHT says what a queue must weigh to be used.",

@@ -131,7 +131,7 @@ def by_queue(
 
 
 def gap_of(values: Sequence[Any]) -> float | None:
-    """By which part the second of two numbers differs from the first, at most 1; None when they are no numbers."""
+    """Relative difference of two numbers, capped at 1; None when they are not numbers."""
     if len(values) < 2 or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values[:2]):
         return None
     need, offer = values[:2]

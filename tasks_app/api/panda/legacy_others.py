@@ -100,7 +100,7 @@ def update_worker_pilot_status(ask: Ask) -> HttpResponse:
     queue, node = site or given.get("site", ""), given.get("node_id", "")
     noted = worker_moves.pilot_status(given["harvesterID"], given["workerID"], given["status"], site=queue, node=node)
     # Pilots look at no answer here; who started them may be nobody that we know.
-    return legacy() if noted else legacy(says="nobody has told of this worker")
+    return legacy() if noted else legacy(says="unknown worker")
 
 
 @call("getStatus", "POST", Right.PILOT, IdsParams, old=True)

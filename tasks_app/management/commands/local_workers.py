@@ -36,7 +36,7 @@ class Command(Suggesting):
             metavar="S",
             help="seconds between heartbeats",
         )
-        parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of a slot (default: unsaid)")
+        parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of a slot (default: not set)")
         parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -42,7 +42,7 @@ from tasks_app.worker_node.pilot.walls import JOB, Walls, limit, obey, refused_c
 
 SETTINGS = "JEDI_INNER_WALLS"
 """Variable with a JSON object: `server`, `programs` (folder of the site's), `payloads` (folder for theirs, on the file system of
-the pilot's), `readable`, `network`, `memory_mb` (of the slot; 0 is unsaid)."""
+the pilot's), `readable`, `network`, `memory_mb` (of the slot; 0: not set)."""
 SERVED = "/trf/user/"
 """Where servers of PanDA keep programs, in addresses of them."""
 KEPT = frozenset(

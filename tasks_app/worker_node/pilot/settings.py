@@ -24,7 +24,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`max_jobs` 0: no limit. `idle_exit_s` None: wait for work for ever. `memory_mb` 0: the slot's memory is unsaid.
+    """`max_jobs` 0: no limit. `idle_exit_s` None: wait for work for ever. `memory_mb` 0: the slot's memory is not set.
 
     `walls` None: payloads run without. `unwalled` says why there are none though there should be: then only jobs of the
     site's administrators are fetched.
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-jobs", type=int, default=0, metavar="N", help="end after N jobs (default: no limit)")
     parser.add_argument("--idle-exit", type=float, metavar="S", help="end after S s without work (default: never)")
     parser.add_argument("--work", type=Path, default=Path("pilot-work"), help="folder for the jobs' work folders")
-    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: unsaid)")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: not set)")
     parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
     parser.add_argument("--worker-id", type=int, default=0, metavar="ID", help="the submitter's number for this pilot")
     parser.add_argument(

@@ -29,7 +29,7 @@ ENDED = frozenset({WorkerState.FINISHED, WorkerState.FAILED, WorkerState.CANCELL
 
 @dataclass(frozen=True, slots=True)
 class PilotSpec:
-    """What pilots are told. `label` empty: any kind of job; `memory_mb` 0: the memory of a slot is unsaid.
+    """What pilots are told. `label` empty: any kind of job; `memory_mb` 0: the memory of a slot is not set.
 
     The last four are about the walls round payloads, see `tasks_app/worker_node/pilot/walls.py`.
     """

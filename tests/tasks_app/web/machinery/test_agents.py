@@ -51,7 +51,7 @@ def test_the_pages_say_what_agents_do_and_what_waits_for_them(
     assert "3 &lt;i&gt;fed&lt;/i&gt;" in text and "<i>fed" not in text and "Run once" not in text
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/agents/feeder/").content.decode()
-    assert "Finds files" in text and "Nobody has ordered it anything" in text and "Set the period" not in text
+    assert "Finds files" in text and "No manual runs or pauses" in text and "Set the period" not in text
     found = {
         kind: len(reader.get(f"/agents/feeder/?only={kind}").context["passes"]) for kind in ("", "errors", "items")
     }
