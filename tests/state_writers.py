@@ -1,0 +1,107 @@
+"""Where code writes the states of stored jobs, tasks and files, found by reading it: statements, and what Django saves."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+APPS = ("jedisite", "brokerage_app", "tasks_app", "events_app")
+COLUMNS = {
+    "jobs": "jobstatus",
+    "jedi_tasks": "status",
+    "jedi_dataset_contents": "status",
+    "job_files": "status",
+}
+_UPDATE = re.compile(
+    r"\bUPDATE\s+(?:ONLY\s+)?(\w+|\{\})(?:\s+(?:AS\s+)?(?!SET\b)\w+)?\s+SET\b|\bINSERT\s+INTO\s+(\w+)\b.*?\bDO\s+UPDATE\s+SET\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_END = re.compile(r"\b(?:WHERE|FROM|RETURNING)\b", re.IGNORECASE)
+
+
+def writers(apart: frozenset[str]) -> set[str]:
+    """`path:place` of each writer outside the rooms `apart`; the second of a place is called `path:place 2`."""
+    found: Counter[str] = Counter()
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            name = path.relative_to(ROOT)
+            if not apart & set(name.parts):
+                found.update(f"{name.as_posix()}:{place}" for place in writers_in(path.read_text()))
+    return {f"{place} {n}" if n > 1 else place for place, count in found.items() for n in range(1, count + 1)}
+
+
+def writers_in(source: str) -> list[str]:
+    """The functions and constants of a file, each as often as it writes such a state."""
+    return list(_of(ast.parse(source), ""))
+
+
+def _of(node: ast.AST, place: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        inner = place
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{place}.{child.name}".lstrip(".")
+        elif not place and isinstance(child, ast.Assign | ast.AnnAssign):
+            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+            inner = ast.unparse(target)
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue  # a docstring
+        text = _text(child)
+        if text is not None:
+            yield from (inner for _ in range(_statements(text)))
+            continue
+        if _saves(child):
+            yield inner
+        yield from _of(child, inner)
+
+
+def _text(node: ast.AST) -> str | None:
+    """A string, with {} in the place of what is put into it."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return None
+
+
+def _statements(text: str) -> int:
+    """How many statements in a text set such a state; one whose table is put in might."""
+    count = 0
+    for match in _UPDATE.finditer(text):
+        table = (match[1] or match[2]).lower()
+        column = COLUMNS.get(table, "(?:job)?status") if table in COLUMNS or table == "{}" else None
+        if column and re.search(rf"(?:^|,)\s*(?:\w+\.)?\(?{column}\s*[=,)]", _assigned(text[match.end() :])):
+            count += 1
+    return count
+
+
+def _assigned(text: str) -> str:
+    """What an UPDATE sets, up to its WHERE, FROM or RETURNING, without what stands in parentheses."""
+    outside, depth = [], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            break
+        outside.append(char if depth == 0 else " ")
+    return _END.split("".join(outside), maxsplit=1)[0]
+
+
+def _saves(node: ast.AST) -> bool:
+    """Whether a row of Django's gets a state here: by a queryset's update, or an attribute. States of datasets do not count."""
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(t, ast.Attribute) and t.attr in ("status", "jobstatus") for t in targets)
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        return len(node.args) > 1 and _text(node.args[1]) == "status"
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in ("bulk_update", "bulk_create", "update_or_create"):
+        return any(_text(part) == "status" for argument in node.args[1:] for part in ast.walk(argument))
+    return node.func.attr in ("update", "aupdate") and any(
+        word.arg == "status" and "DatasetStatus" not in ast.unparse(word.value) for word in node.keywords
+    )

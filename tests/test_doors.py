@@ -1,0 +1,80 @@
+"""States of stored jobs, tasks and files are written in `lifecycle` only: a new statement elsewhere makes these tests fail."""
+
+from __future__ import annotations
+
+from tests.state_writers import writers, writers_in
+
+APART = frozenset({"migrations", "labs", "lifecycle"})
+"""Migrations change what was; labs make up what has never been stored by the site itself."""
+
+_OTHER = "no state of a job, a task or a file"
+_WITH_COUNTS = "one statement writes the states and counts them on the dataset; it moves when file_moves has the counts"
+_HOT = "hot path: one statement per booking, beside what it books"
+_MERGE = "the files of a merge: what they hold is written with them"
+_LOST = "a lost file: its readers and makers are found in the same transaction"
+
+STILL_ELSEWHERE = {
+    "tasks_app/agents/commando.py:_obey_one": f"{_OTHER}: of a command",
+    "tasks_app/commands/again.py:_open_outputs": f"{_OTHER}: of datasets",
+    "tasks_app/outcomes/dataset_endings.py:_end_outputs": f"{_OTHER}: of datasets",
+    "tasks_app/outcomes/dataset_endings.py:call_done": f"{_OTHER}: of datasets",
+    "tasks_app/submission/rerefining.py:_datasets": f"{_OTHER}: of datasets",
+    "tasks_app/worker_node/pilot/site_client.py:RefusedError.__init__": f"{_OTHER}: of an answer",
+    "tasks_app/generation/store.py:_USE_TRACKED": "hot path: files get their jobs as the jobs are stored",
+    "tasks_app/generation/store.py:_use_seeds": "hot path: files get their jobs as the jobs are stored",
+    "tasks_app/inputs/changes.py:find_again": _WITH_COUNTS,
+    "tasks_app/inputs/changes.py:lose_where": _WITH_COUNTS,
+    "tasks_app/inputs/changes.py:release": _WITH_COUNTS,
+    "tasks_app/messaging/effects.py:_files_staged": _WITH_COUNTS,
+    "tasks_app/outcomes/dataset_endings.py:_end_inputs": _WITH_COUNTS,
+    "tasks_app/outcomes/lost_outputs.py:lose": _LOST,
+    "tasks_app/outcomes/lost_outputs.py:lose 2": _LOST,
+    "tasks_app/outcomes/outcomes.py:_INPUTS": _HOT,
+    "tasks_app/outcomes/outcomes.py:_OUTPUTS": _HOT,
+    "tasks_app/outcomes/outcomes.py:_OUTPUTS 2": _HOT,
+    "tasks_app/outcomes/output_check.py:_void": _LOST,
+    "tasks_app/outcomes/recovery.py:_write": _LOST,
+    "tasks_app/outcomes/recovery.py:_write 2": _LOST,
+    "tasks_app/outcomes/unmerged.py:_CONCLUDE": _MERGE,
+    "tasks_app/outcomes/unmerged.py:_HOLD": _MERGE,
+    "tasks_app/outcomes/unmerged.py:_HOLD 2": _MERGE,
+}
+"""States of files that are not written in `lifecycle` yet, and why; this list can only become shorter. States of jobs and
+of tasks are never in it."""
+
+SOURCE = '''
+"""A docstring may say UPDATE jobs SET jobstatus = 'sent'."""
+_A = "UPDATE jobs j SET endtime = now(), jobstatus = e.status FROM ended e"
+_B = f"WITH m AS (UPDATE {TABLE} SET status = CASE WHEN a = b THEN 'x' END WHERE id = 1) SELECT 1"
+_C = "INSERT INTO jedi_tasks (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET status = excluded.status"
+_D = "UPDATE jobs SET n = (SELECT count(*) FROM a WHERE x), jobstatus = 'sent'"
+def several(rows):
+    run("UPDATE job_files f SET status = 'a' WHERE id = 1", "UPDATE jedi_dataset_contents c SET fsize = 1, status='b'")
+    rows.update(status="lost")
+    row.status = "lost"
+    rows.bulk_update(rows, ["status"])
+def none(rows):
+    run("UPDATE jobs SET endtime = (SELECT 1 WHERE jobstatus = 'a') WHERE jobstatus = 'sent'", "UPDATE queues SET status = 'a'")
+    run("SELECT 1 FROM jobs WHERE jobstatus = 'sent' FOR UPDATE", "UPDATE jobs SET jobsubstatus = 'a'")
+    rows.update(status=DatasetStatus.DONE)
+    rows.update(at=now, old_status=1)
+'''
+
+
+def test_what_writes_a_state_is_found() -> None:
+    found = writers_in(SOURCE)
+    assert sorted(set(found)) == ["_A", "_B", "_C", "_D", "several"]
+    assert found.count("several") == 5
+
+
+def test_states_are_written_in_lifecycle_only() -> None:
+    found = writers(APART)
+    assert found - set(STILL_ELSEWHERE) == set(), "move it to lifecycle"
+    assert set(STILL_ELSEWHERE) - found == set(), "it has moved: take it from the list"
+
+
+def test_the_doors_are_where_states_are_written() -> None:
+    rooms = {place.split(":")[0] for place in writers(APART - {"lifecycle"}) - writers(APART)}
+    assert {
+        f"tasks_app/lifecycle/{name}.py" for name in ("job_moves", "job_handout", "job_reports", "job_ends")
+    } <= rooms
