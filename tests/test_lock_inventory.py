@@ -33,7 +33,7 @@ TESTED: dict[str, str] = {
     "tasks_app/upkeep/expiring.py:_end 2": f"{_PASSED}[silent]",
     "tasks_app/failures/booking.py:_book": f"{_PASSED}[ends]",
     "tasks_app/lifecycle/job_moves.py:move_free_jobs": f"{_PASSED}[queued]",
-    "tasks_app/outcomes/outcomes.py:_book_some": f"{_PASSED}[reports]",
+    "tasks_app/outcomes/final_reports.py:_book_some": f"{_PASSED}[reports]",
     "tasks_app/retries/task_changes.py:_change 2": f"{_PASSED}[changes]",
     "tasks_app/agents/commando.py:_obey_one": f"{_PASSED}[commands]",
     "tasks_app/agents/commando.py:_obey_one 2": (

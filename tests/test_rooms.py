@@ -28,7 +28,6 @@ STILL_LONGER = {
     "tasks_app/explaining/rules/gates.py",
     "tasks_app/explaining/why_task.py",
     "tasks_app/gpi/client.py",
-    "tasks_app/outcomes/outcomes.py",
     "tasks_app/web/errors/error_pages.py",
     "tasks_app/web/lists/listing.py",
     "tasks_app/web/overview/overview_data.py",

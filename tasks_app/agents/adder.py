@@ -8,7 +8,7 @@ from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from tasks_app.ddm import small_files
 from tasks_app.outcomes import last_words
-from tasks_app.outcomes.outcomes import book_reports, forget_troubles
+from tasks_app.outcomes.final_reports import book_reports, forget_troubles
 from tasks_app.retries.task_changes import carry_out
 
 BATCH = 1000

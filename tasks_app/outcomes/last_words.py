@@ -16,7 +16,7 @@ from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.processes.logs import sentence_of
 from tasks_app.domain.job_errors import OUTPUT_MISSING, PAYLOAD_FAILED
-from tasks_app.outcomes.outcomes import ME
+from tasks_app.outcomes.final_reports import ME
 from tasks_app.submission.secret_masking import masked_words
 
 log = structlog.get_logger(__name__)

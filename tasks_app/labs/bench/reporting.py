@@ -20,7 +20,7 @@ from tasks_app.labs.bench.database import Place, empty, settle
 from tasks_app.labs.bench.generating import CONTENTS
 from tasks_app.labs.bench.measuring import Clock, Result, Target, in_turn
 from tasks_app.models import Dataset, Task
-from tasks_app.outcomes.outcomes import book_reports
+from tasks_app.outcomes.final_reports import book_reports
 
 PROCESSES = 8
 INPUTS = 5

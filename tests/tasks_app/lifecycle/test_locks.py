@@ -56,7 +56,7 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskStatusLog,
 )
-from tasks_app.outcomes import outcomes
+from tasks_app.outcomes import final_reports
 from tasks_app.retries import task_changes
 from tasks_app.submission import command_queue
 from tests.flow.driving import settle, states, task
@@ -292,7 +292,7 @@ def reports(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     for job in rows:
         JobOutputReport.objects.create(id=job.id, attempt=1, status="failed", data={})
     left = lambda: set(JobOutputReport.objects.values_list("id", flat=True))  # noqa: E731
-    return "job_output_report", "pandaid", [job.id for job in rows], outcomes.book_reports, left
+    return "job_output_report", "pandaid", [job.id for job in rows], final_reports.book_reports, left
 
 
 def ends(make_task: Make, make_job: Make) -> tuple[Any, ...]:
@@ -563,7 +563,7 @@ def waiting_for_merge() -> tuple[int, list[Job]]:
     made = merging_task(files=2)
     settle()
     first_jobs(Pilot())
-    outcomes.book_reports()
+    final_reports.book_reports()
     assert states(made) == {"merging": 2}
     return made, merge_jobs(made) or list(Job.objects.filter(task_id=made).order_by("id"))
 
