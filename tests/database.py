@@ -21,6 +21,10 @@ for _name in [
 ]:
     del os.environ[_name]
 
+MIGRATED_HOME = "MIGRATED_HOME"
+"""The variable that names a home with a migrated database, for all processes of a test run; see tests/installation.py."""
+os.environ.setdefault(MIGRATED_HOME, str(_home / "migrated"))
+
 # What is compiled is kept, whatever the environment says: hundreds of processes would each compile the whole site.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

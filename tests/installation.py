@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import fcntl
 import os
 import signal
 import subprocess
@@ -17,14 +19,40 @@ import psutil
 import psycopg
 import pytest
 
+from jedisite.processes.postgres_binaries import server_account
+from jedisite.processes.postgres_data import DATA_ELSEWHERE, place_of_data
+from jedisite.processes.postgres_state import StateFolder
 from tasks_app.worker_node.pilot import walls
+from tests.database import MIGRATED_HOME
 from tests.lacking import lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def _give_database(home: Path) -> None:
+    """Put a copy of a migrated database into a home that has none: made once in a test run, by whoever needs it first."""
+    migrated = StateFolder(Path(os.environ[MIGRATED_HOME]))
+    migrated.home.mkdir(exist_ok=True)
+    done = migrated.home / "done"
+    with (migrated.home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            environment = {**os.environ, "DATABASE_URL": "", "JEDI_HOME": str(migrated.home)}
+            subprocess.run(
+                [sys.executable, "manage.py", "migrate", "--verbosity", "0"], cwd=ROOT, env=environment, check=True
+            )
+            done.touch()
+    state = migrated.load()
+    assert state is not None
+    folder, account = StateFolder(home), server_account()
+    folder.make(account)
+    data = place_of_data(folder, account, DATA_ELSEWHERE, print)
+    subprocess.run(["cp", "--archive", "--reflink=auto", state.data, str(data)], check=True)
+    folder.save(dataclasses.replace(state, data=str(data), port=0, pid=0))
+
+
 class Site:
-    """An installation of its own: `manage.py up` in an empty folder."""
+    """An installation of its own: `manage.py up` in a folder that is empty but for a database with empty tables."""
 
     def __init__(self, home: Path, *options: str, **settings: str) -> None:
         """`options` of `manage.py up`; `settings` are further environment variables."""
@@ -35,6 +63,7 @@ class Site:
             "JEDI_HOME": str(home),
             **settings,
         }
+        _give_database(home)
         self.log = (home / "up.log").open("w")
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", *options],
