@@ -18,12 +18,12 @@ class TasksConfig(AppConfig):
         from brokerage_app.grid import configuring, queue_deleting
         from jedisite.agents import registry
         from jedisite.management.command_line import SET
-        from tasks_app.configured import timeouts
+        from tasks_app.configured import timeout_limits
         from tasks_app.models import partitioned
         from tasks_app.submission import known_names, user_secrets
         from tasks_app.usage import site_use
 
-        checks.register(timeouts.check_limits, SET)
+        checks.register(timeout_limits.check_limits, SET)
         registry.collect("tasks_app.agents")
         partitioned.register()
         queue_deleting.register(site_use.held)

@@ -15,7 +15,7 @@ _LOST = "a lost file: its readers and makers are found in the same transaction"
 
 STILL_ELSEWHERE = {
     "tasks_app/agents/commando.py:_obey_one": f"{_OTHER}: of a command",
-    "tasks_app/commands/again.py:_open_outputs": f"{_OTHER}: of datasets",
+    "tasks_app/commands/rerun.py:_open_outputs": f"{_OTHER}: of datasets",
     "tasks_app/outcomes/dataset_endings.py:_end_outputs": f"{_OTHER}: of datasets",
     "tasks_app/outcomes/dataset_endings.py:call_done": f"{_OTHER}: of datasets",
     "tasks_app/submission/rerefining.py:_datasets": f"{_OTHER}: of datasets",

@@ -25,7 +25,7 @@ from jedisite.identity import callers, device_logins, throttle, tokens
 from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
 from jedisite.vocabulary.roles import Caller, Role
 from tasks_app.attention import keeping
-from tasks_app.commands import again, bulk
+from tasks_app.commands import bulk, rerun
 from tasks_app.counts import statistics
 from tasks_app.ddm.base import Maker
 from tasks_app.ddm.local_storage import LocalCatalogue
@@ -579,12 +579,12 @@ def tried(task_id: int, dataset_id: int, **columns: Any) -> File:
     )
 
 
-@at("tasks_app/commands/again.py:_grow_inputs")
+@at("tasks_app/commands/rerun.py:_grow_inputs")
 def inputs_that_grow(made: SimpleNamespace) -> Held:
     parent, task = made.task(), made.task()
     two_datasets(made, parent, type="output")
     low, high = two_datasets(made, task)
-    return Held(low, in_one(lambda: again._grow_inputs(task, parent.id)), free=high)
+    return Held(low, in_one(lambda: rerun._grow_inputs(task, parent.id)), free=high)
 
 
 @at("tasks_app/submission/storing.py:mark_transient")

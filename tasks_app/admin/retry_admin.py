@@ -32,7 +32,7 @@ from tasks_app.domain.retry_rules import (
     select,
 )
 from tasks_app.models.retry import SOURCES
-from tasks_app.retries.retrying import find, load_rules
+from tasks_app.retries.apply_rules import find, load_rules
 
 EFFECTS = {
     Action.INCREASE_MEMORY: "the job's inputs get one step more memory, up the ladder",

@@ -10,7 +10,7 @@ from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.attention import keeping
 from tasks_app.attention.rounds import QUICK, SLOW, round_of
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 
 TROUBLES_KEPT: Final = timedelta(days=1)
 
@@ -26,4 +26,4 @@ def run_slow(now: datetime | None = None) -> Pass:
     moment = the_time(now)
     note = round_of(SLOW, moment)
     troubles.forget(moment - TROUBLES_KEPT)
-    return Pass(keeping.forget(moment - timeouts.limit("attention.gone")), note)
+    return Pass(keeping.forget(moment - timeout_limits.limit("attention.gone")), note)

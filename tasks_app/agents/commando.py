@@ -17,8 +17,8 @@ from jedisite.agents.registry import Pass, agent
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
-from tasks_app.commands import actions, again
-from tasks_app.commands.actions import Order
+from tasks_app.commands import handlers, rerun
+from tasks_app.commands.handlers import Order
 from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
 from tasks_app.lifecycle import claims, file_moves, task_moves
@@ -34,16 +34,16 @@ STUCK_AFTER = timedelta(minutes=5)
 """A task that is in the midst of a command for so long gets it again: whoever began it may be gone."""
 
 ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
-    TaskCommand.KILL: actions.kill,
-    TaskCommand.FINISH: actions.finish,
-    TaskCommand.PAUSE: actions.pause,
-    TaskCommand.RESUME: actions.resume,
-    TaskCommand.AVALANCHE: actions.avalanche,
-    TaskCommand.INCREASE_ATTEMPTS: actions.increase_attempts,
-    TaskCommand.RELEASE: actions.release,
-    TaskCommand.REASSIGN: actions.reassign,
-    TaskCommand.RETRY: again.retry,
-    TaskCommand.INCEXEC: again.incexec,
+    TaskCommand.KILL: handlers.kill,
+    TaskCommand.FINISH: handlers.finish,
+    TaskCommand.PAUSE: handlers.pause,
+    TaskCommand.RESUME: handlers.resume,
+    TaskCommand.AVALANCHE: handlers.avalanche,
+    TaskCommand.INCREASE_ATTEMPTS: handlers.increase_attempts,
+    TaskCommand.RELEASE: handlers.release,
+    TaskCommand.REASSIGN: handlers.reassign,
+    TaskCommand.RETRY: rerun.retry,
+    TaskCommand.INCEXEC: rerun.incexec,
 }
 
 
@@ -182,4 +182,4 @@ def _pass(task_id: int, fence: int) -> None:
 @transaction.atomic
 def _reassigned(task_id: int, fence: int) -> None:
     task = Task.objects.get(pk=task_id)
-    actions.complete_reassign(task, _last_order(task, TaskCommand.REASSIGN), fence)
+    handlers.complete_reassign(task, _last_order(task, TaskCommand.REASSIGN), fence)

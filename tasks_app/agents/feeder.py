@@ -14,7 +14,7 @@ from django.utils import timezone
 from jedisite.agents.passes import kick, owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, TaskStatus
@@ -75,7 +75,7 @@ def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION)
 
 
 def _growing(now: datetime) -> str:
-    checked_before = now - timeouts.limit("dataset.growing")
+    checked_before = now - timeout_limits.limit("dataset.growing")
     return f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.state = 'mutable'
                  AND d.type = 'input' AND d.statecehcktime < '{checked_before.isoformat()}'::timestamptz)"""  # noqa: S608
 

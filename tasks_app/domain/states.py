@@ -293,10 +293,11 @@ class TaskCommand(StrEnum):
 
 
 class Giver(StrEnum):
-    """Who may give a command: the task's owner (and production managers), or people who steer the grid's work."""
+    """Who may give a command: the task's owner (and production managers), or only those with the right to steer, which
+    production managers have."""
 
     OWNER = "owner"
-    OPERATOR = "operator"
+    PRODUCTION = "production"
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,13 +349,13 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "Release",
         "use files that are still being staged as if they were there",
         frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
-        Giver.OPERATOR,
+        Giver.PRODUCTION,
     ),
     TaskCommand.REASSIGN: CommandRule(
         "Reassign",
         "end its jobs and run them at another site, nucleus or cloud",
         frozenset({T.DEFINED, T.READY, T.RUNNING, T.SCOUTING, T.SCOUTED, T.PENDING, T.ASSIGNING, T.EXHAUSTED}),
-        Giver.OPERATOR,
+        Giver.PRODUCTION,
         ends_work=True,
     ),
     TaskCommand.FINISH: CommandRule(

@@ -16,7 +16,9 @@ from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.stored import needs_of
 from jedisite import refusals
 
-NEAR: Final = 10
+MOST_NEAREST: Final = 10
+NEAR: Final = 0.3
+"""A site is near when it lacks no more than this part of what is needed."""
 CSV_COLUMNS: Final = (
     "kind",
     "site",
@@ -138,7 +140,7 @@ def gap_of(values: Sequence[Any]) -> float | None:
     return float(round(abs(need - offer) / max(abs(need), abs(offer), 1), 4))
 
 
-def nearly(skipped: Sequence[Sequence[Any]], most: int = NEAR) -> list[dict[str, Any]]:
+def nearest(skipped: Sequence[Sequence[Any]], most: int = MOST_NEAREST) -> list[dict[str, Any]]:
     """Sites that were skipped for a number, the nearest first: what is needed, what they offer, and the part between."""
     found = []
     for site, code, sentence, *rest in skipped:
@@ -151,14 +153,14 @@ def nearly(skipped: Sequence[Sequence[Any]], most: int = NEAR) -> list[dict[str,
     return sorted(found, key=lambda one: (one["gap"], one["site"]))[:most]
 
 
-def near_of(record: VerdictRecord) -> list[dict[str, Any]]:
-    """Sites that came near, of those that the task may use."""
+def nearest_of(record: VerdictRecord) -> list[dict[str, Any]]:
+    """The nearest of the sites that the task may use."""
     skips = [[queue, *skip[1:4]] for queue, skip in _skips(record).items()]
     if record.needs is None or record.kind == NUCLEI:
-        return nearly(skips)
+        return nearest(skips)
     known = grid_of(SiteView(name, parent=name.rpartition("/")[0]) for name, *_ in skips)
     may = allowed(replace(needs_of(record.needs), cloud=""), known).names
-    return nearly([skip for skip in skips if skip[0] in may])
+    return nearest([skip for skip in skips if skip[0] in may])
 
 
 def queue_in(kept: Sequence[Any], place: int) -> str:
@@ -274,7 +276,7 @@ def told(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: i
             for one in found
             if one.code
         ][:most],
-        "nearly": near_of(record),
+        "nearly": nearest_of(record),
     }
 
 

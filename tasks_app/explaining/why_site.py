@@ -23,7 +23,7 @@ from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, Grid
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.explaining import deciding_again
 from tasks_app.explaining.rules.admitting import Proposal, proposals
-from tasks_app.explaining.stored_verdicts import explained, gap_of, nearly
+from tasks_app.explaining.stored_verdicts import explained, gap_of, nearest
 from tasks_app.models import Task
 
 RECENT = timedelta(hours=24)
@@ -149,7 +149,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
     most, each = tries(Queue.objects.count())
     settings = _settings(queue, rows, most, each, now)
-    near = nearly([[row[0], *row[4][1:4]] for row in rows])
+    near = nearest([[row[0], *row[4][1:4]] for row in rows])
     return {
         "site": name,
         "status": queue.status,

@@ -23,7 +23,7 @@ from jedisite import refusals
 from jedisite.agents import agent_state
 from jedisite.models import Agent, Trouble
 from tasks_app.attention.reading import TROUBLE_SEEN
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
@@ -162,7 +162,7 @@ def _next_look(dataset: Dataset) -> datetime | None:
     """When the feeder looks at a growing input again; None for one that does not grow."""
     if dataset.type != "input" or dataset.state != "mutable" or dataset.state_check_time is None:
         return None
-    return dataset.state_check_time + timeouts.limit("dataset.growing")
+    return dataset.state_check_time + timeout_limits.limit("dataset.growing")
 
 
 def _zero_share(task: Task, sites: list[str]) -> str:

@@ -18,7 +18,7 @@ from brokerage_app.policy.shares import ShareTree
 from brokerage_app.policy.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Usage
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.retry_rules import SITE_ENDS
-from tasks_app.domain.states import JOB_OPEN, JobStatus, TaskCommand
+from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus, TaskCommand
 from tasks_app.domain.users_work import users_jobs
 from tasks_app.models import Task
 
@@ -35,19 +35,7 @@ SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '')
        coalesce(sum(greatest(coalesce(corecount, 1), 1)) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int
   FROM jobs j WHERE jobstatus = ANY(%(open)s) AND {users_jobs("j")} GROUP BY 1, 2
 """  # noqa: S608 - a constant
-QUEUED: Final = sorted(
-    status.value
-    for status in (
-        JobStatus.PENDING,
-        JobStatus.DEFINED,
-        JobStatus.ASSIGNED,
-        JobStatus.WAITING,
-        JobStatus.ACTIVATED,
-        JobStatus.SENT,
-        JobStatus.STARTING,
-        JobStatus.THROTTLED,
-    )
-)
+QUEUED: Final = sorted(JOB_QUEUED | {JobStatus.SENT, JobStatus.STARTING})
 # Failures count that the pilot reports but for those that the site has ended, and closed jobs that were taken back from the
 # queue. Those of before somebody had the task tried or run again say nothing of how it fares now.
 _ENDED = """

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.models import GridVersion
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.models import Task
 
 # Whose time comes within the least wait is left to it: a wait that was made shorter says no more when the task was looked at.
@@ -40,7 +40,10 @@ def due_values() -> dict[str, Any]:
 
 
 def _waits() -> dict[str, Any]:
-    return {"assigning": timeouts.limit("task.assigning"), "changed": timeouts.limit("task.assigning_changed")}
+    return {
+        "assigning": timeout_limits.limit("task.assigning"),
+        "changed": timeout_limits.limit("task.assigning_changed"),
+    }
 
 
 def begin_look(task_id: int, fence: int, read_at: datetime) -> None:
@@ -50,7 +53,7 @@ def begin_look(task_id: int, fence: int, read_at: datetime) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE jedi_tasks SET next_check_at = %s WHERE jeditaskid = %s AND fence = %s",
-            [read_at + timeouts.limit("task.assigning"), task_id, fence],
+            [read_at + timeout_limits.limit("task.assigning"), task_id, fence],
         )
 
 
@@ -65,7 +68,7 @@ def wake_readers(names: Collection[str]) -> None:
 
 def next_look(task: Task) -> datetime:
     """When a nucleus is looked for again for a task that has none. One statement."""
-    assigning, changed = timeouts.limit("task.assigning"), timeouts.limit("task.assigning_changed")
+    assigning, changed = timeout_limits.limit("task.assigning"), timeout_limits.limit("task.assigning_changed")
     looked = task.next_check - assigning
     if task.next_check <= timezone.now() + changed:
         return task.next_check

@@ -24,7 +24,7 @@ def refusal(caller: Caller, name: str, task: Task, parameters: Mapping[str, Any]
     """Why the caller may not give this command to this task, or change it so; None when they may."""
     if not caller.may_command(task.user, task.working_group):
         return f"Task {task.id} belongs to {task.user}; you may not command it."
-    if ACTS[name].giver is Giver.OPERATOR and not caller.may(Right.STEER):
+    if ACTS[name].giver is Giver.PRODUCTION and not caller.may(Right.STEER):
         return f"{name} needs the right to {Right.STEER.value}."
     if (parameters or {}).get("transcend") and not caller.may(Right.STEER):
         return f"transcend needs the right to {Right.STEER.value}."

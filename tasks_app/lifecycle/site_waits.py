@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from brokerage_app.models import GridVersion
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
@@ -78,4 +78,4 @@ def set_aside(task_id: int, fence: int, *, by: str, reason: str, read_at: dateti
 
 
 def _least() -> timedelta:
-    return max(timeouts.limit("task.pending_changed"), UNSEEN)
+    return max(timeout_limits.limit("task.pending_changed"), UNSEEN)

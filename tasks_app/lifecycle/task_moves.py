@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jedisite import audit
 from jedisite.agents.passes import kick
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import (
     TASK_FINAL,
     IllegalMoveError,
@@ -208,7 +208,7 @@ def set_aside(
     """
     if not wait:
         label, priority = Task.objects.values_list("prod_source_label", "current_priority").get(pk=task_id)
-        wait = timeouts.pending_wait(label or "", priority or 0, _CAUSES.get(by, "other"))
+        wait = timeout_limits.pending_wait(label or "", priority or 0, _CAUSES.get(by, "other"))
     more: dict[str, Any] = {"error_dialog": reason}
     if not frozen:
         more["frozen_time"] = None

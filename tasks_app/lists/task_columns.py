@@ -173,7 +173,9 @@ TASKS = Columns(
         Column("req_id", "Request", "number_plain", shown=False),
         Column("parent_id", "Parent", "number_plain", shown=False),
         Column("attempt", "Attempt", "number", shown=False),
-        Column("start_time", "Started", "ago", shown=False),
+        Column(
+            "start_time", "Started", "ago", shown=False, help="when this attempt was refined, or its first job made"
+        ),
         Column("end_time", "Ended", "ago", shown=False),
         Column("modification_time", "Changed", "ago", shown=False),
         Column("throttled_time", "Throttled", "ago", shown=False),

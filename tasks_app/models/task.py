@@ -82,6 +82,11 @@ def since(status: str, frozen: datetime | None, changed: datetime | None, modifi
     return (frozen if status in STUCK else None) or changed or modified
 
 
+SCOUTS_SKIPPED: Final = "ava"
+"""Stands in the unit of the walltime, as in PanDA, when somebody has told a task to skip its scouts; once they are judged the
+unit is one again."""
+
+
 class Task(models.Model):
     """One task. The id comes from the sequence `jedi_tasks_id_seq`, which starts at 10 000 000."""
 
@@ -216,6 +221,11 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.name or ''}"
+
+    @property
+    def skips_scouts(self) -> bool:
+        """Whether somebody has told the task to skip its scouts, which are not judged yet."""
+        return self.walltime_unit == SCOUTS_SKIPPED
 
     @property
     def since(self) -> datetime:

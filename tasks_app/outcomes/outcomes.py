@@ -24,8 +24,8 @@ from tasks_app.inputs import readers
 from tasks_app.lifecycle import outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
 from tasks_app.outcomes import unmerged
-from tasks_app.retries import retrying
-from tasks_app.retries.rules.retry import MOST_SPARED
+from tasks_app.retries import apply_rules
+from tasks_app.retries.rules.rule_effects import MOST_SPARED
 
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns."""
@@ -87,7 +87,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
         if outcome.task_id is not None:
             by_task.setdefault(outcome.task_id, []).append(outcome)
     failed = [i for i in ended if wanted[i].status == JobStatus.FAILED and not before[i].merges]
-    failures = retrying.find(cursor, failed)
+    failures = apply_rules.find(cursor, failed)
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
         _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now())
@@ -157,7 +157,7 @@ def _book_task(
     task_id: int,
     outcomes: list[Outcome],
     before: Mapping[int, Before],
-    failures: retrying.Failures,
+    failures: apply_rules.Failures,
     now: datetime,
 ) -> None:
     held = [o for o in outcomes if o.status == JobStatus.MERGING]
@@ -168,7 +168,7 @@ def _book_task(
     counts = _inputs_of(cursor, task_id, others)
     back = _inputs_of(cursor, task_id, freed)
     if task_id in failures.by_task:
-        counts += retrying.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
+        counts += apply_rules.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
     counts += back
     if decided:
         counts += _book_outputs(cursor, task_id, decided)

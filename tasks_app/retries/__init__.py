@@ -1,4 +1,4 @@
 """What failed jobs change: their files, their memory, their task.
 
-Imports the floors below it. Start at `retrying.py`; `rules/` decides.
+Imports the floors below it. Start at `apply_rules.py`; `rules/` decides.
 """

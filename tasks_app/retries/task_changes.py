@@ -53,8 +53,7 @@ def _apply(task: Task, change: dict[str, Any]) -> None:
         task.ram_count = max(task.ram_count or 0, int(change["ramcount"]))
     if "cputime" in change:
         task.cpu_time, task.cpu_time_unit = change["cputime"], change.get("cputimeunit", task.cpu_time_unit)
-    # A command for an early verdict on scouts stands in the same column.
-    if change.get("measure_again") and task.walltime_unit != "ava":
+    if change.get("measure_again") and not task.skips_scouts:
         task.walltime_unit = None
     if change.get("rule"):
         rule = SplitRule.parse(task.split_rule)

@@ -22,6 +22,7 @@ from tasks_app.inputs.file_rows import hold
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Dataset, ScoutReport, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.scouts import scout_sample
 from tasks_app.scouts.rules import scout_metrics, scouts
@@ -119,7 +120,7 @@ def _release_all(cursor: psycopg.Cursor[Any], task_id: int) -> int:
 
 def due(now: datetime) -> str:
     """SQL on the row `t` of a scouting task: it is time to look whether its scouts can be judged."""
-    return f"""(t.walltimeunit = 'ava' OR t.assessmenttime IS NULL
+    return f"""(t.walltimeunit = '{SCOUTS_SKIPPED}' OR t.assessmenttime IS NULL
                 OR t.assessmenttime <= '{(now - scouts.CHECK_EVERY).isoformat()}'::timestamptz
                 OR NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
                                   AND d.type IN ('input', 'pseudo_input') AND d.status <> 'removed'
@@ -160,7 +161,7 @@ def _progress(cursor: psycopg.Cursor[Any], task: Task) -> scouts.ScoutProgress:
         sum(m.files_failed for m in masters),
         jobs,
         finished,
-        task.walltime_unit == "ava",
+        task.skips_scouts,
         task.assessment_time,
         awaits_more=not released or (not finished and released >= known and any(m.state == "mutable" for m in masters)),
     )

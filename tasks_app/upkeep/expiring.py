@@ -11,7 +11,7 @@ import psycopg
 
 from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.job_timeouts import (
     TIMEOUTS,
     Do,
@@ -103,7 +103,7 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
     for row in cursor.fetchall():
         task_id, vo, view = row[1], row[-2], _view(row, around)
         if vo not in settings:
-            settings[vo] = timeouts.job_settings(vo)
+            settings[vo] = timeout_limits.job_settings(vo)
         if view.report_waits and view.job_id not in reports:
             continue  # it is being booked at this moment
         found = timeout_of(view, now, settings[vo])

@@ -10,7 +10,7 @@ from typing import Any
 from brokerage_app.models import Queue
 from brokerage_app.vocabulary.snapshot import SILENT_AFTER
 from jedisite.database.sql import hot_cursor
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.job_timeouts import (
     ANALYSIS_LABELS,
     QUEUE_ASLEEP,
@@ -228,21 +228,23 @@ def _limit(rule: TimeoutRule, around: Surroundings) -> str:
     name = f"job.{rule.name}"
     if rule.name.startswith("transferring"):
         days = (d for q in around.queues.values() for d in (q.transfer_high_days, q.transfer_low_days) if d)
-        least = min([timeouts.limit(name), *(timedelta(days=d) for d in days)])
+        least = min([timeout_limits.limit(name), *(timedelta(days=d) for d in days)])
         return f"interval '{least.total_seconds()} seconds'"
-    suffixes = sorted({suffix for suffix, _ in timeouts.variants(name) if suffix})
+    suffixes = sorted({suffix for suffix, _ in timeout_limits.variants(name) if suffix})
     if rule.name == "analysis":
-        conditions = [(group, f"j.workinggroup = {timeouts.sql_text(group)}") for group in suffixes]
+        conditions = [(group, f"j.workinggroup = {timeout_limits.sql_text(group)}") for group in suffixes]
     else:
         # Jobs at queues whose workflow has no limit of its own have that of their kind.
         conditions = [(workflow, _at_workflow(workflow, around)) for workflow in suffixes]
         kinds = (("analysis", _LABELS[Labels.ANALYSIS]), ("production", _LABELS[Labels.NOT_ANALYSIS]))
         conditions += [(kind, where) for kind, where in kinds if kind in suffixes]
-    return timeouts.limit_sql(name, conditions, "j.vo")
+    return timeout_limits.limit_sql(name, conditions, "j.vo")
 
 
 def _at_workflow(workflow: str, around: Surroundings) -> str:
-    queues = ", ".join(timeouts.sql_text(queue) for queue, of in sorted(around.workflows.items()) if of == workflow)
+    queues = ", ".join(
+        timeout_limits.sql_text(queue) for queue, of in sorted(around.workflows.items()) if of == workflow
+    )
     return f"j.computingsite IN ({queues})" if queues else "FALSE"
 
 

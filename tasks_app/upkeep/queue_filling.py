@@ -32,7 +32,7 @@ from brokerage_app.vocabulary.snapshot import ONLINE, Grid, SiteView
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.counts import statistics
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TaskStatus
@@ -150,7 +150,7 @@ def _let_go(task_id: int, fence: int, why: str) -> bool:
 
 def fill_queues(queues: Queues, now: datetime) -> int:
     """Send tasks to the queues that lack jobs, those first that lack most. Returns how many."""
-    wait = timeouts.limit("task.empty_queue")
+    wait = timeout_limits.limit("task.empty_queue")
     due = [
         name
         for name, seen in sorted(queues.occupied.items(), key=lambda pair: (-jobs_lacking(pair[1]), pair[0]))

@@ -16,7 +16,7 @@ from brokerage_app.models import StorageEndpoint
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite import refusals
 from jedisite.database.sql import hot_cursor
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
@@ -88,7 +88,7 @@ def reasons_to_hold(tasks: Mapping[int, Reads], grid: Grid) -> dict[int, Reason]
 def hold_or_free(task_id: int, fence: int, reason: Reason | None) -> bool:
     task = Task.objects.only("status", "error_dialog").get(pk=task_id)
     is_held = task.status == TaskStatus.PENDING
-    wait = timeouts.limit("task.withheld") * HELD_FOR
+    wait = timeout_limits.limit("task.withheld") * HELD_FOR
     if reason is not None and not is_held:
         task_moves.set_aside(task_id, fence, by=ME, reason=says() + reason.detail, wait=wait, frozen=False)
         return True

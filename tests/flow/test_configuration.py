@@ -14,7 +14,7 @@ from brokerage_app.grid.configuring import set_value, unset_value
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, commando, job_generator, merger, refiner
 from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.models import CatalogueDataset, Job, Task
 from tasks_app.outcomes.dataset_endings import _set_lifetimes
 from tasks_app.scouts.scout_sample import limits_for, settings_for
@@ -64,8 +64,8 @@ def test_a_stuck_task_is_given_up_after_the_time_of_its_label_and_vo(rows: list[
 def test_jedi_limits_win_over_the_configuration(settings: Any) -> None:
     conf("watchdog", "PENDING_TIMEOUT_user", "24")
     settings.JEDI_LIMITS = {"task.stuck": 60, "CAP_RUNNING_USER_JOBS": 3}
-    assert timeouts.limit("task.stuck", "user") == timedelta(minutes=1)
-    assert timeouts.stuck_sql() == "interval '60.0 seconds'"
+    assert timeout_limits.limit("task.stuck", "user") == timedelta(minutes=1)
+    assert timeout_limits.stuck_sql() == "interval '60.0 seconds'"
     conf("prio_mgr", "CAP_RUNNING_USER_JOBS", "1")
     made = made_task(2)
     for job in (pilot := Pilot()).fetch(2):

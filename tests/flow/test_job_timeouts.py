@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from brokerage_app.models import PilotCalls, Queue, QueueActivity
 from tasks_app.agents.watchdogs import job_timeouts, lost_jobs
-from tasks_app.configured import timeout_table, timeouts
+from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.domain.job_timeouts import TIMEOUTS, Do, TimeoutRule
 from tasks_app.domain.killcodes import KILL_CODES, error_code
 from tasks_app.models import File, Job, JobOutputReport, JobRetryHistory, Task, TaskParams
@@ -113,7 +113,7 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
     put(job_id, since, **case)
     if rule.name in ("urgent_inactive", "analysis_closed"):
         Queue.objects.update(status="offline")
-    limit = timeouts.limit(f"job.{rule.name}")
+    limit = timeout_limits.limit(f"job.{rule.name}")
     if rule.name == "silent_queue":
         fall_silent(job_id, since, since + limit)
     assert both_dogs(since + limit - SECOND) == 0

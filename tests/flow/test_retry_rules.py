@@ -16,7 +16,7 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder
 from tasks_app.dispatch.reports import update_job
 from tasks_app.models import ErrorClass, FileRetry, RetryNote, RetryRule, TaskChangeDue, TaskStatusLog
-from tasks_app.retries import retrying
+from tasks_app.retries import apply_rules
 from tasks_app.submission import command_queue
 from tests.flow.driving import add_dataset, dataset, files, jobs, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Job, Pilot, drive, inputs_of, report
@@ -328,7 +328,7 @@ def test_a_batch_that_no_rule_knows_costs_one_statement_more() -> None:
     asked: list[str] = []
     with hot_cursor() as cursor:
         failed = [job.id for job in jobs(made)]
-        found = retrying.find(cursor, failed)
+        found = apply_rules.find(cursor, failed)
         asked.append(str(cursor.rowcount))
     assert (dict(found.by_task), asked) == ({}, ["0"])
     adder.run()

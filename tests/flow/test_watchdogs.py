@@ -39,7 +39,7 @@ from tasks_app.agents.watchdogs import (
     throttle,
     user_caps,
 )
-from tasks_app.configured import timeout_table, timeouts
+from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
 from tasks_app.submission import command_queue
@@ -185,7 +185,7 @@ def _throttled_user() -> Case:
     assert status(made) == "throttled"
 
     def after() -> bool:
-        return task(made).throttled_time == since + 2 * timeouts.limit("task.throttled_user")
+        return task(made).throttled_time == since + 2 * timeout_limits.limit("task.throttled_user")
 
     return Case(since, lambda now: user_caps.run(now=now).items, after)
 
@@ -255,7 +255,7 @@ def _assigning(*, seen: bool) -> Case:
         update("jedi_tasks", "jeditaskid", made, next_check_at=timezone.now() + (due - now))
         return task_broker.run(now=now).items
 
-    return Case(due - timeouts.limit("task.assigning"), act, lambda: task(made).nucleus == "NUC")
+    return Case(due - timeout_limits.limit("task.assigning"), act, lambda: task(made).nucleus == "NUC")
 
 
 def _empty_queue() -> Case:
@@ -313,7 +313,7 @@ def test_every_row_of_the_table_has_a_case() -> None:
     rows = {name for name in timeout_table.TABLE if not name.startswith("job.")}
     assert rows == set(CASES) | set(PERIODS)
     for name, agent in PERIODS.items():
-        assert REGISTRY[agent].period_s == timeouts.limit(name).total_seconds()
+        assert REGISTRY[agent].period_s == timeout_limits.limit(name).total_seconds()
     for row in timeout_table.TABLE.values():
         assert row.agent in REGISTRY
         assert row.source and row.effect and row.condition
@@ -324,7 +324,7 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(name: str, s
     if name.startswith("task.pending"):
         settings.JEDI_PENDING_RETRY_S = 0
     settings.JEDI_LIMITS = {}
-    case, limit = CASES[name](), timeouts.limit(name)
+    case, limit = CASES[name](), timeout_limits.limit(name)
     case.act(case.since + limit - SECOND)
     assert not case.after()
     assert case.act(case.since + limit + timedelta(milliseconds=50)) >= 1
@@ -687,7 +687,7 @@ def test_too_many_bytes_on_their_way_throttle_a_users_tasks_until_they_have_arri
 
 def test_limits_are_set_by_name_and_a_wrong_name_is_an_error(settings: Any) -> None:
     settings.JEDI_LIMITS = {"task.exhausted": 60, "job.sent": 5, "CAP_RUNNING_USER_JOB": 4}
-    assert timeouts.limit("task.exhausted") == timedelta(minutes=1)
-    assert timeouts.limit("job.sent") == timedelta(seconds=5)
-    (error,) = timeouts.check_limits()
+    assert timeout_limits.limit("task.exhausted") == timedelta(minutes=1)
+    assert timeout_limits.limit("job.sent") == timedelta(seconds=5)
+    (error,) = timeout_limits.check_limits()
     assert "CAP_RUNNING_USER_JOB" in error.msg

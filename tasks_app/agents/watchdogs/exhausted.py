@@ -11,7 +11,7 @@ from datetime import datetime
 from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import TaskCommand, TaskStatus
 from tasks_app.domain.throttling import ExhaustedView, leave_exhausted
 from tasks_app.models import Command, Task
@@ -25,7 +25,7 @@ LIMIT = 100
 @agent("exhausted", every="5m", title="Finishes exhausted tasks that nobody has acted on")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Give the command to finish to tasks that have been exhausted for too long."""
-    now, longest = the_time(now), timeouts.limit("task.exhausted")
+    now, longest = the_time(now), timeout_limits.limit("task.exhausted")
     # DF=<any number> is on, as the JEDI documents read it.
     old = (
         Task.objects.filter(status=TaskStatus.EXHAUSTED, state_change_time__lte=now - longest)

@@ -6,7 +6,7 @@ from django.db import connection
 
 from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
 from tasks_app.domain.throttling import finish_achieved
 from tasks_app.models import Command, Task
@@ -25,7 +25,7 @@ SELECT greatest(coalesce(sum(d.nfilestobeused - d.nfilesused - (
 """  # noqa: S608 - constants
 
 
-@agent("goals", every=timeouts.limit("task.goal"), title="Finishes tasks that have reached their goal")
+@agent("goals", every=timeout_limits.limit("task.goal"), title="Finishes tasks that have reached their goal")
 def run() -> Pass:
     """Give the command to finish gently: no more jobs are made, those at work end."""
     waiting = Command.objects.filter(status="waiting").values("task_id")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.counts import sampling
 
 LIMIT = 100_000
@@ -15,6 +15,6 @@ LIMIT = 100_000
 @agent("old_samples", every="1h", title="Deletes old samples")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     moment = the_time(now)
-    before, pairs = moment - timeouts.limit("sample.all"), moment - timeouts.limit("sample.pair")
+    before, pairs = moment - timeout_limits.limit("sample.all"), moment - timeout_limits.limit("sample.pair")
     deleted = sampling.forget(before, pairs, limit)
     return Pass(deleted, more=deleted >= limit)

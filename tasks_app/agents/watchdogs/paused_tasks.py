@@ -8,7 +8,7 @@ from django.db import transaction
 
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import hot_cursor, the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.states import JobStatus
 from tasks_app.lifecycle.job_moves import move_free_jobs
@@ -24,7 +24,7 @@ _BEFORE_ACTIVATION = ["assigned", "defined", "pending", "waiting"]
 @agent("paused_tasks", every="60s", title="Holds back or ends waiting jobs of paused tasks")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Hold back activated jobs of tasks that have been paused for a while, and end those that are not activated yet."""
-    before = the_time(now) - timeouts.limit("task.paused_jobs")
+    before = the_time(now) - timeout_limits.limit("task.paused_jobs")
     reason = "the task is paused"
     with transaction.atomic():
         held = move_free_jobs("activated", "throttled", _PAUSED, {"before": before}, by=ME, reason=reason, limit=limit)

@@ -15,7 +15,7 @@ from functools import partial
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import sql_time, the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.domain.throttling import PendingView, leave_pending
 from tasks_app.lifecycle import claims, site_waits, task_moves
@@ -34,7 +34,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now, changed = the_time(now), site_waits.last_change().first()
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
         OR {site_waits.CHANGED.format(now=sql_time(now))}
-        OR (t.frozentime <= {sql_time(now)} - {timeouts.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
+        OR (t.frozentime <= {sql_time(now)} - {timeout_limits.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
     values, waiting = site_waits.values(changed), [TaskStatus.PENDING]
     claimed = claims.claim_tasks(
         owner(), waiting, limit, condition=condition, values=values, even_waiting=True, agent=ME, begun="FALSE"
@@ -45,7 +45,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
 
 def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None) -> bool:
     task = Task.objects.get(pk=task_id)
-    longest = timeouts.limit("task.stuck", task.prod_source_label or "", vo=task.vo or "")
+    longest = timeout_limits.limit("task.stuck", task.prod_source_label or "", vo=task.vo or "")
     parent = None
     if task.parent_id and task.parent_id != task_id:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()

@@ -11,7 +11,7 @@ from datetime import datetime
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import sql_time, the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
 from tasks_app.lifecycle import claims, task_moves
 
@@ -22,7 +22,7 @@ LIMIT = 100
 @agent("restart_contents", every="5m", title="Resumes reading of inputs that were left waiting")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks that make jobs while an input of theirs has not been fed for long."""
-    before = sql_time(the_time(now) - timeouts.limit("dataset.forgotten"))
+    before = sql_time(the_time(now) - timeout_limits.limit("dataset.forgotten"))
     condition = f"""t.modificationtime <= {before} AND EXISTS (
         SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
            AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours

@@ -12,6 +12,7 @@ from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from tasks_app.domain.states import TaskStatus
 from tasks_app.lifecycle import claims
+from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.scouts.rules import scouts
 from tasks_app.scouts.scouting import look_again
 
@@ -54,9 +55,9 @@ def _ask_again() -> int:
                  FROM jedi_tasks t LEFT JOIN LATERAL (
                       SELECT finishedjobs FROM scout_reports s WHERE s.jeditaskid = t.jeditaskid ORDER BY s.id DESC LIMIT 1) r
                       ON true
-                WHERE t.status = 'running' AND t.walltimeunit IS NOT NULL AND t.walltimeunit <> 'ava'
+                WHERE t.status = 'running' AND t.walltimeunit IS NOT NULL AND t.walltimeunit <> %(skipped)s
                   AND coalesce(r.finishedjobs, 0) < %(most)s""",
-            {"most": most},
+            {"most": most, "skipped": SCOUTS_SKIPPED},
         )
         due = [task for task, before, now in cursor.fetchall() if scouts.measure_again(before, now)]
         cursor.execute(

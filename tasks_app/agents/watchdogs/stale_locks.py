@@ -9,13 +9,13 @@ from django.db import connection
 from jedisite.agents.passes import is_dead, kick
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 
 
 @agent("stale_locks", every="5s", title="Frees tasks claimed by a process that is gone")
 def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
     """Free claims that are too old, wherever their holder is, and those of processes of this host that are gone."""
-    before = the_time(now) - (timeouts.limit("lock.task") if lease is None else lease)
+    before = the_time(now) - (timeout_limits.limit("lock.task") if lease is None else lease)
     with connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT lockedby FROM jedi_tasks WHERE lockedby IS NOT NULL")
         dead = [holder for (holder,) in cursor.fetchall() if is_dead(holder)]

@@ -9,7 +9,7 @@ from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import numbers, the_time
 from jedisite.vocabulary.words import plural
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.counts import statistics
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
 from tasks_app.lifecycle import claims
@@ -18,7 +18,11 @@ from tasks_app.upkeep.withheld_tasks import ME, hold_or_free, readers, reasons_t
 LIMIT: Final = 500
 
 
-@agent("task_withholder", every=timeouts.limit("task.withheld"), title="Holds tasks whose input is only at busy sites")
+@agent(
+    "task_withholder",
+    every=timeout_limits.limit("task.withheld"),
+    title="Holds tasks whose input is only at busy sites",
+)
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Hold the tasks that need it, those that read most first, and let go of those that do not any more."""
     now, tasks = the_time(now), readers(limit)

@@ -20,7 +20,7 @@ from django.db.models import Q
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import site_limits, timeouts
+from tasks_app.configured import site_limits, timeout_limits
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
 from tasks_app.domain.users_work import users_jobs, users_tasks
 from tasks_app.lifecycle import claims, task_moves
@@ -52,7 +52,7 @@ class Crowd:
 
 @agent(
     "user_caps",
-    every=timeouts.limit("task.crowding"),
+    every=timeout_limits.limit("task.crowding"),
     title="Keeps users and groups below their limits on jobs and data",
 )
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
@@ -133,7 +133,7 @@ def _volume(query: str) -> dict[str, float]:
 
 
 def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
-    length = timeouts.limit("task.throttled_user")
+    length = timeout_limits.limit("task.throttled_user")
     reason = dialog(kind, why, length.total_seconds() / 60)
     user, group = who
     mine = Q(working_group=group) if group else Q(user=user) & (Q(working_group=None) | Q(working_group=""))
@@ -175,7 +175,7 @@ def _release(
     if task.throttled_time is not None and task.throttled_time > now:
         claims.release_task(task_id, fence, wait=task.throttled_time - now)
         return False
-    length = timeouts.limit("task.throttled_user")
+    length = timeout_limits.limit("task.throttled_user")
     reason = dialog(kind or "jobs", why, length.total_seconds() / 60)
     task_moves.note_task(task_id, fence, by=ME, reason=reason, error_dialog=reason, throttled_time=now + length)
     return True

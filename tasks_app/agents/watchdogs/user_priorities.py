@@ -7,12 +7,14 @@ from datetime import datetime
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.upkeep.user_priorities import raise_priorities, steps_for_users
 
 
 @agent(
-    "user_priorities", every=timeouts.limit("task.crowding"), title="Raises job priorities of users below their part"
+    "user_priorities",
+    every=timeout_limits.limit("task.crowding"),
+    title="Raises job priorities of users below their part",
 )
 def run(now: datetime | None = None) -> Pass:
     """Compare all users once, and raise the jobs of those who lack."""

@@ -12,7 +12,7 @@ from django.utils import timezone
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
 from tasks_app.agents.libraries import settle_all
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.outcomes.libraries import forgotten_libraries
 
 ME = "waiting_for_lib"
@@ -21,6 +21,6 @@ LIMIT = 50
 
 @agent("waiting_for_lib", every="5m", title="Catches jobs still waiting for a build that has ended")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    found = forgotten_libraries((now or timezone.now()) - timeouts.limit("job.waiting_for_lib"), limit)
+    found = forgotten_libraries((now or timezone.now()) - timeout_limits.limit("job.waiting_for_lib"), limit)
     moved = settle_all(found, by=ME)
     return Pass(moved, f"of {plural(len(found), 'library', 'libraries')}" if found else "", more=len(found) == limit)

@@ -1,7 +1,8 @@
 """PanDA's v1 calls with which users command their tasks: the answers are those that its clients read.
 
-Codes in `data`: 0 taken, 1 error, 2 no such task, 3 not yours (of a retry: it runs again with changes), 4 not in this
-state. A retry of a task at work is 0, too: PanDA's own 5 for it is a failure to the clients that print it.
+Codes in `data`: 0 taken, 1 error, 2 no such task, 3 a retry that runs it again with changes, 4 not in this state; a task that is
+not the caller's is refused without one. A retry of a task at work is 0, too: PanDA's own 5 for it is a failure to the clients
+that print it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from tasks_app.params import command_parameters
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission import command_queue, known_names
 
-DONE, NO_TASK, NOT_YOURS, NOT_NOW = 0, 2, 3, 4
-AGAIN = 3
+DONE, NO_TASK, RUNS_AGAIN, NOT_NOW = 0, 2, 3, 4
 AGAIN_BY_PRUN = "run it again with prun and the same --outDS"
 
 NAMES = {
@@ -116,7 +116,7 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
         return _said(name, NOT_NOW, str(exc).replace(RUN_AGAIN, AGAIN_BY_PRUN))
     if at_work:
         return _said(name, DONE, f"the failed files of task {task_id}, which is {task.status}, are tried again")
-    code = AGAIN if name == "retry" and command is TaskCommand.INCEXEC else DONE
+    code = RUNS_AGAIN if name == "retry" and command is TaskCommand.INCEXEC else DONE
     return _said(name, code, f"{command} was registered for task {task_id}")
 
 

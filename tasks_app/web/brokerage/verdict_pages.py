@@ -21,7 +21,7 @@ WORDS: Final = (("chosen", "chosen"), ("skipped", "skipped"), ("near", "skipped 
 
 PICKS: Final = ("site", "code", "all")
 """The parameters of addresses that pick sites, beside the answer: any text."""
-NEARLY, MOST_NEARLY = 0.3, 3
+MOST_NEAR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +141,12 @@ class Part:
         ]
 
     @cached_property
-    def near(self) -> list[Answer]:
+    def nearest(self) -> list[Answer]:
         """The sites, of those that the task may use, that one number kept out, the nearest first."""
         by_name = {one.site: one for one in self.answers}
-        return [by_name[one["site"]] for one in stored_verdicts.near_of(self.record) if one["site"] in by_name]
+        return [by_name[one["site"]] for one in stored_verdicts.nearest_of(self.record) if one["site"] in by_name]
 
     @property
-    def nearly(self) -> list[Answer]:
+    def near(self) -> list[Answer]:
         """The first of these that lack no more than a part of what is needed: a site that has a hundredth of it is not near."""
-        return [one for one in self.near if one.gap is not None and one.gap <= NEARLY][:MOST_NEARLY]
+        return [one for one in self.nearest if one.gap is not None and one.gap <= stored_verdicts.NEAR][:MOST_NEAR]

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
-from tasks_app.configured import timeout_table, timeouts
+from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.configured.timeout_table import Timeout
 from tasks_app.domain.job_timeouts import TIMEOUTS
 from tasks_app.domain.states import JOB_OPEN
@@ -91,16 +91,16 @@ class Row:
 def rows(now: datetime) -> list[Row]:
     """All time-outs with their counts, from two statements or three."""
     counts = {**_job_counts(now), **_other_counts(now)}
-    quick = timeouts.limit("task.quick_retry") > timedelta()
+    quick = timeout_limits.limit("task.quick_retry") > timedelta()
     found = []
     for name, row in timeout_table.TABLE.items():
-        limit = timeouts.limit(name)
+        limit = timeout_limits.limit(name)
         near, over = counts.get(name, (None, None))
         if quick != (name == "task.quick_retry") and name.startswith(("task.pending", "task.quick_retry")):
             near = over = None  # the other kind of wait holds here
         others = tuple(
-            (" of ".join(filter(None, (suffix, vo))), timeouts.limit(name, suffix, vo=vo).total_seconds())
-            for suffix, vo in timeouts.variants(name)
+            (" of ".join(filter(None, (suffix, vo))), timeout_limits.limit(name, suffix, vo=vo).total_seconds())
+            for suffix, vo in timeout_limits.variants(name)
         )
         found.append(Row(row, limit.total_seconds(), limit != row.default, others, near, over))
     return found
@@ -126,9 +126,11 @@ def _other_counts(now: datetime) -> dict[str, tuple[int, int]]:
     parts: list[str] = []
     values: dict[str, Any] = {"now": now}
     for number, (name, (which, due)) in enumerate(_DUE.items()):
-        limit = timeouts.limit(name)
+        limit = timeout_limits.limit(name)
         values |= {f"limit{number}": limit, f"near{number}": limit * NEAR}
-        due = due.replace("%(limit)s", timeouts.stuck_sql() if name == "task.stuck" else f"%(limit{number})s::interval")
+        due = due.replace(
+            "%(limit)s", timeout_limits.stuck_sql() if name == "task.stuck" else f"%(limit{number})s::interval"
+        )
         parts.append(f"""
             (SELECT count(*) FILTER (WHERE {due} > %(now)s), count(*) FILTER (WHERE {due} <= %(now)s) {which}
                 AND {due} <= %(now)s::timestamptz + %(near{number})s::interval) c{number}""")

@@ -29,7 +29,7 @@ from tasks_app.messaging.rules.mail_summary import error_line
 from tasks_app.models import Job, Notification, Task
 from tasks_app.models.retry import SOURCES, RetryRule
 from tasks_app.outcomes import libraries
-from tasks_app.retries import retrying
+from tasks_app.retries import apply_rules
 
 CODES = {
     "pilot_error_code": (None, 0, 1305, -1305, 1137, -1149),
@@ -121,7 +121,7 @@ def test_pages_mails_dialogs_rules_libraries_and_fingerprints_name_the_same_erro
     assert len(counted) > 12 and counted[""]
 
     with hot_cursor() as cursor:
-        found = retrying.find(cursor, list(expected), every=True)
+        found = apply_rules.find(cursor, list(expected), every=True)
     rules = {row.job_id: "{}:{}".format(*row.errors[0][:2]) for row in found.by_task[task_id]}
     assert rules == {job: key for job, key in expected.items() if key}
 

@@ -16,7 +16,7 @@ from brokerage_app.verdicts.records import Decided, fold, keep
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
 from brokerage_app.vocabulary.snapshot import SiteView
-from tasks_app.explaining.stored_verdicts import QueueSkip, Reason, answers, by_queue, near_of, steps
+from tasks_app.explaining.stored_verdicts import QueueSkip, Reason, answers, by_queue, nearest_of, steps
 from tasks_app.explaining.why_site import why_site
 from tasks_app.models import Job, Task
 from tasks_app.web.tasks import task_facts
@@ -92,7 +92,7 @@ def test_steps_sites_nearly_counts_and_the_page_of_a_site_count_queues(make_task
         ("site_offline", 3, 2),
         ("low_memory", 2, 1),
     ]
-    assert [(one["site"], one["need"], one["offer"]) for one in near_of(record)] == [("TIGHT", 2700, 125)]
+    assert [(one["site"], one["need"], one["offer"]) for one in nearest_of(record)] == [("TIGHT", 2700, 125)]
     fold()
     assert sorted(VerdictCount.objects.values_list("site", "code", "decisions")) == [
         ("OFF", "site_offline", 1),

@@ -17,7 +17,7 @@ from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite.agents import agent_orders
 from jedisite.models import Agent, AuditEntry
-from tasks_app.commands import actions
+from tasks_app.commands import handlers
 from tasks_app.counts import statistics
 from tasks_app.domain.states import TaskStatus
 from tasks_app.explaining import following
@@ -251,7 +251,7 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
 
 def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]) -> None:
     made = make_task(status="running", error_dialog="a reason of long ago")
-    actions.pause(made, actions.Order("pause", "ada", "wrong input"))
+    handlers.pause(made, handlers.Order("pause", "ada", "wrong input"))
     facts = tasks.facts_of(Task.objects.get(pk=made.id), timezone.now(), {}, None)
     blocked = first_no(walk(facts))
     assert blocked is not None and blocked.sentence == "paused by ada: wrong input"

@@ -29,7 +29,7 @@ from tasks_app.agents.watchdogs import (
     stale_locks,
 )
 from tasks_app.api.v2 import idempotency
-from tasks_app.configured import timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.counts import sampling
 from tasks_app.dispatch import harvester_commands as harvester
 from tasks_app.failures import booking
@@ -216,7 +216,7 @@ def test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed(
     stopped, at_work = make_task(status="ready"), make_task(status="ready")
     (first, second) = claims.claim_tasks(passes.owner(), ["ready"], 9)
     now = timezone.now()
-    assert timeouts.limit("lock.task") == timedelta(seconds=registry.LEASE_S)
+    assert timeout_limits.limit("lock.task") == timedelta(seconds=registry.LEASE_S)
     assert stale_locks.run(now=now + timedelta(seconds=58)).items == 0
     Task.objects.update(locked_time=now - timedelta(seconds=30))
     claims._renew([(stopped.id, first[1] - 1), second])

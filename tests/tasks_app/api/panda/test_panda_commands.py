@@ -29,7 +29,7 @@ def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, 
     fits = make_task(status=states[0])
     Dataset.objects.create(task=fits, name="user.ada.in", type="input", files=3, files_failed=1)
     broken = make_task(status="broken")
-    client = api("production") if rule.giver is Giver.OPERATOR else api()
+    client = api("production") if rule.giver is Giver.PRODUCTION else api()
     taken = call(client, name, task_id=fits.id)
     assert (taken.status_code, taken.json()["success"], taken.json()["data"]) == (200, True, 0)
     assert Command.objects.get().name == NAMES[name]

@@ -197,7 +197,7 @@ def test_owners_give_their_commands_and_operators_theirs(api: Api, make_task: Ma
         Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
         body = {"command": command, **NEEDS.get(command, {})}
         codes[role] = api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code
-    owner = 403 if COMMANDS[command].giver is Giver.OPERATOR else 202
+    owner = 403 if COMMANDS[command].giver is Giver.PRODUCTION else 202
     assert codes == {"user": owner, "shifter": 403, "production": 202, "administrator": 202}
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.grid.configuring import set_value
-from tasks_app.configured import timeout_table, timeouts
+from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.machinery.timeout_pages import rows
 
@@ -21,7 +21,7 @@ NOW = timezone.now()
 
 def ago(name: str, part: float) -> Any:
     """The moment at which this part of a limit has passed since."""
-    return NOW - timeouts.limit(name) * part
+    return NOW - timeout_limits.limit(name) * part
 
 
 def counts(name: str) -> tuple[int | None, int | None]:

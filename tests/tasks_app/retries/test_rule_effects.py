@@ -21,7 +21,7 @@ from tasks_app.domain.retry_rules import (
 )
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.retries.rules.memory import JobMemory, MemoryNeeds, RaisedFiles
-from tasks_app.retries.rules.retry import FailedJob, FileAttempts, FileChange, RetryDecision, RetryTask, decide
+from tasks_app.retries.rules.rule_effects import FailedJob, FileAttempts, FileChange, RetryDecision, RetryTask, decide
 from tasks_app.worker_node.pilot.job_limits import Limits, Measure, verdict
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -30,7 +30,7 @@ from tasks_app.domain.retry_rules import (
 )
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.retries.rules.memory import JobMemory, MemoryNeeds, RaisedFiles
-from tasks_app.retries.rules.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
+from tasks_app.retries.rules.rule_effects import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 
 log = structlog.get_logger(__name__)
 MEMORY_ACTIONS = frozenset({Action.INCREASE_MEMORY, Action.MEMORY_XTIMES})

@@ -20,6 +20,7 @@ from tasks_app.generation import nuclei
 from tasks_app.lifecycle import attempts, file_moves, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
 from tasks_app.models import Task
+from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
 from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
@@ -115,13 +116,9 @@ def resume(task: Task, order: Order) -> str:
     return f"{plural(queued, 'job is', 'jobs are')} queued again"
 
 
-FORCE_AVALANCHE = "ava"
-"""In the unit of the wall time: scouts are not waited for."""
-
-
 def avalanche(task: Task, order: Order) -> str:
     """Mark the task: the post-processor passes it on as if its scouts had done well."""
-    Task.objects.filter(pk=task.id).update(walltime_unit=FORCE_AVALANCHE)
+    Task.objects.filter(pk=task.id).update(walltime_unit=SCOUTS_SKIPPED)
     task_moves.note_on_task(task.id, by=order.by, reason=order.why)
     task_moves.wake_task(task.id, "post_processor")
     return "its scouts are not waited for"

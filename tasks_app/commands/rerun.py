@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
-from tasks_app.commands.actions import Order, increase_attempts
+from tasks_app.commands.handlers import Order, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
