@@ -92,19 +92,6 @@ def _book(jobs: list[int]) -> int:
     return len(due)
 
 
-def note_ends(since: datetime) -> int:
-    """Note jobs that failed since then and are in no book: for rows that came into the table of jobs ready made."""
-    with hot_cursor() as cursor:
-        cursor.execute(
-            """INSERT INTO job_ends_due (pandaid) SELECT pandaid FROM jobs j
-                WHERE jobstatus = 'failed' AND coalesce(statechangetime, modificationtime) >= %s
-                  AND NOT EXISTS (SELECT 1 FROM job_failures f WHERE f.pandaid = j.pandaid)
-               ON CONFLICT DO NOTHING""",
-            [since],
-        )
-        return cursor.rowcount
-
-
 def _ends(cursor: psycopg.Cursor[Any], ids: Sequence[int], table: str) -> list[End]:
     cursor.execute(
         f"""SELECT pandaid, jobstatus = 'failed', coalesce(statechangetime, modificationtime),

@@ -47,10 +47,3 @@ _bus: MessageBus = InDatabase()
 def message_bus() -> MessageBus:
     """The bus of this installation."""
     return _bus
-
-
-def use_bus(bus: MessageBus) -> MessageBus:
-    """Replace the bus of this process. Returns the one before."""
-    global _bus
-    before, _bus = _bus, bus
-    return before

@@ -54,10 +54,6 @@ class NameTemplate:
     def needs_job_id(self) -> bool:
         return "job" in self._parts
 
-    @property
-    def needs_middle_name(self) -> bool:
-        return "middle" in self._parts
-
     def name(self, serial: int, *, job_id: int | None = None, middle: str = "") -> str:
         """The name of one file. Raises ValueError when the template needs a job id and none is given."""
         if job_id is None and self.needs_job_id:

@@ -109,19 +109,6 @@ class SplitRule:
             return files * (in_file // smallest)
         return files
 
-    def ram_for_retry(self, current_mb: int) -> int | None:
-        """Memory in MB of a retry after a memory failure with `current_mb`; None when no rule says so."""
-        offset, step, most = self.get_int("RX"), self.get_int("RY"), self.get_int("RZ")
-        if offset is None:
-            return None
-        if current_mb < offset:
-            wanted = offset
-        elif not step:
-            return current_mb
-        else:
-            wanted = offset - (offset - current_mb) // step * step
-        return min(wanted, most) if most else wanted
-
 
 def _checked(code: str, value: str) -> str:
     spec = CODES.get(code)

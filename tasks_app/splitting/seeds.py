@@ -21,8 +21,3 @@ def take_seeds(free: Sequence[int], highest: int, count: int) -> Seeds:
     """Choose `count` numbers: the free ones in ascending order, then those after `highest` (0 when none exist)."""
     reused = tuple(sorted(free)[:count])
     return Seeds(reused, range(highest + 1, highest + 1 + count - len(reused)))
-
-
-def seed_value(number: int, offset: int) -> int:
-    """What `${RNDMSEED}` becomes for a number; `offset` is the RS value of the split rule."""
-    return number + offset

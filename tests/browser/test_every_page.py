@@ -22,7 +22,7 @@ from jedisite.identity import device_logins
 from jedisite.models import Agent, AgentPass
 from tasks_app.agents import attention, samples
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.failures.booking import book_ends, note_ends
+from tasks_app.failures.booking import book_ends
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,
@@ -40,6 +40,7 @@ from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.urls import urlpatterns
 from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB
+from tests.ended_jobs import note_failed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -105,7 +106,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
     settings.JEDI_STORAGE = tmp_path / "storage"
     settings.JEDI_DEV_ISSUER, settings.JEDI_SERVER_URL = "dev", "http://127.0.0.1:8000"
     histogram = _histogram(busy_task.id, settings.JEDI_STORAGE)
-    note_ends(now - timedelta(days=1))
+    note_failed(now - timedelta(days=1))
     book_ends(1000)
     begun = device_logins.start()
     assert begun is not None

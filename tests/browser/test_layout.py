@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from brokerage_app.models import StorageEndpoint
 from jedisite.identity import callers
-from tasks_app.failures.booking import book_ends, note_ends
+from tasks_app.failures.booking import book_ends
 from tasks_app.models import Command, Job, Task, Worker
 from tests.browser.conftest import NARROW, WIDE
+from tests.ended_jobs import note_failed
 from tests.tasks_app.web.brokerage.test_brokerage import decided  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -134,7 +135,7 @@ def test_what_lists_show_by_themselves_fits_a_screen_of_1280_points(
         last_update=timezone.now(),
     )
     StorageEndpoint.objects.update(space_free_gb=296_756.928_012)
-    note_ends(timezone.now() - timedelta(days=1))
+    note_failed(timezone.now() - timedelta(days=1))
     book_ends(1000)
     page, wide = open_page("/"), []
     server = page.url.rstrip("/")

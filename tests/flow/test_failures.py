@@ -13,9 +13,10 @@ from django.utils import timezone
 from tasks_app.agents import failures
 from tasks_app.agents.watchdogs import archive, old_failures
 from tasks_app.domain.states import JobStatus
-from tasks_app.failures.booking import book_ends, note_ends
+from tasks_app.failures.booking import book_ends
 from tasks_app.models import ErrorFingerprint, Job, JobEndDue, JobEnds, JobFailure
 from tasks_app.outcomes.outcomes import Outcome, book
+from tests.ended_jobs import note_failed
 
 NOW = timezone.now()
 
@@ -91,11 +92,10 @@ def test_each_end_of_a_job_is_booked_once_with_its_error_and_what_it_cost(make_j
 
 
 @pytest.mark.django_db
-def test_failures_that_came_ready_made_can_be_noted_and_old_ones_go(make_job: Callable[..., Job]) -> None:
+def test_old_failures_and_their_kinds_go(make_job: Callable[..., Job]) -> None:
     old, new = (make_job(status="failed", state_change_time=NOW - timedelta(days=d), exe_error_code=1) for d in (40, 1))
-    assert note_ends(NOW - timedelta(days=60)) == 2
+    note_failed(NOW - timedelta(days=60))
     assert failures.run().items == 2
-    assert note_ends(NOW - timedelta(days=60)) == 0
     assert old_failures.run(now=NOW).items > 0
     assert [f.id for f in JobFailure.objects.all()] == [new.id]
     assert set(JobEnds.objects.values_list("hour__date", flat=True)) == {(NOW - timedelta(days=1)).date()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -145,11 +145,10 @@ class Broker:
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     new = Broker()
-    before = buses.use_bus(new)
-    yield new
-    buses.use_bus(before)
+    monkeypatch.setattr(buses, "_bus", new)
+    return new
 
 
 def test_a_bus_that_is_down_gets_the_same_messages_later_in_their_order(broker: Broker) -> None:

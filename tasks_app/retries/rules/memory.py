@@ -158,11 +158,6 @@ def task_is_due(files: RaisedFiles, needs: MemoryNeeds) -> bool:
     return not needs.fixed and files.total > 0 and files.raised * 100 >= files.total * TASK_SHARE_PERCENT
 
 
-def pilot_hint_mb(rule: SplitRule, current_mb: int) -> int | None:
-    """Memory (MB) at which the pilot's own retry of a job should start, from RX, RY and RZ; None without RX."""
-    return rule.ram_for_retry(current_mb)
-
-
 def _task_reason(files: RaisedFiles, needs: MemoryNeeds, task_mb: int) -> Reason:
     detail = (
         f"{files.raised} of {plural(files.total, 'input file')} needed more than {needs.ram} MB,"

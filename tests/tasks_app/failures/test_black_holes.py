@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tasks_app.failures.booking import book_ends, note_ends
+from tasks_app.failures.booking import book_ends
 from tasks_app.failures.failing_nodes import find_black_holes
 from tasks_app.failures.rules.black_holes import NodeEnds, SiteEnds, black_holes
 from tasks_app.models import Job, JobEndDue
+from tests.ended_jobs import note_failed
 
 SITE = {"S": SiteEnds(finished=900, failed=100)}
 
@@ -43,7 +44,7 @@ def test_black_holes_are_found_in_the_books(make_job: Callable[..., Job]) -> Non
     for number in range(40):
         make_job(status="failed", worker_node=f"slot{number}@hole", start_time=now - timedelta(seconds=20), **ended)
     good = [make_job(status="finished", worker_node=f"n{n % 4}", **ended) for n in range(40)]
-    note_ends(now - timedelta(hours=1))
+    note_failed(now - timedelta(hours=1))
     JobEndDue.objects.bulk_create(JobEndDue(id=job.id) for job in good)
     book_ends(1000)
     (hole,) = find_black_holes(now - timedelta(hours=1), now + timedelta(hours=1), "S")

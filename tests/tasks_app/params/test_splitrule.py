@@ -92,22 +92,6 @@ def test_files_per_job_counts_ranges_when_events_are_dynamic(text: str, files: i
 
 
 @pytest.mark.parametrize(
-    ("text", "current", "wanted"),
-    [
-        ("NF=1", 2000, None),
-        ("RX=3000", 2000, 3000),
-        ("RX=3000", 3500, 3500),
-        ("RX=3000,RY=1000", 3000, 3000),
-        ("RX=3000,RY=1000", 3001, 4000),
-        ("RX=3000,RY=1000,RZ=3500", 3001, 3500),
-        ("RX=3000,RZ=2500", 2000, 2500),
-    ],
-)
-def test_memory_of_a_retry_climbs_in_steps(text: str, current: int, wanted: int | None) -> None:
-    assert SplitRule.parse(text).ram_for_retry(current) == wanted
-
-
-@pytest.mark.parametrize(
     ("changes", "wanted"),
     [
         ({}, "NE=1,US=2"),

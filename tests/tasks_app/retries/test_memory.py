@@ -17,7 +17,6 @@ from tasks_app.retries.rules.memory import (
     next_rung,
     normalised_job_mb,
     normalised_pss_mb,
-    pilot_hint_mb,
     task_is_due,
 )
 
@@ -139,8 +138,3 @@ def test_a_step_that_is_no_more_than_the_task_has_changes_nothing() -> None:
     assert (raised.file_mb, raised.reasons[0].code) == (None, "retry_memory_at_top")
     raised = multiply_memory(JobMemory(1800), MemoryNeeds(0), NONE_RAISED, SplitRule.parse("RY=2000"))
     assert (raised.file_mb, raised.reasons[0].code) == (None, "retry_not_applicable")
-
-
-def test_the_pilots_own_retry_starts_where_the_rule_says() -> None:
-    assert pilot_hint_mb(SplitRule.parse("RX=3000,RY=1000,RZ=5000"), 3500) == 4000
-    assert pilot_hint_mb(SplitRule.parse("RY=1000"), 3500) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.splitting.seeds import seed_value, take_seeds
+from tasks_app.splitting.seeds import take_seeds
 from tasks_app.splitting.slicing import (
     Slice,
     SourceFile,
@@ -131,4 +131,3 @@ def test_seeds_of_failed_jobs_are_used_before_new_ones() -> None:
     seeds = take_seeds([9, 2], highest=12, count=4)
     assert (seeds.reused, tuple(seeds.new), seeds.numbers) == ((2, 9), (13, 14), (2, 9, 13, 14))
     assert take_seeds([1, 2, 3], highest=3, count=2).numbers == (1, 2)
-    assert seed_value(13, offset=200) == 213

@@ -15,6 +15,7 @@ from tasks_app.explaining import why_job as jobs_explained
 from tasks_app.failures import booking
 from tasks_app.models import Job, JobArchive, JobRetryHistory, Task
 from tasks_app.web.jobs import job_facts
+from tests.ended_jobs import note_failed
 from tests.tasks_app.web.lists.test_listing import Table, of_csv
 
 MOST_QUERIES = 12
@@ -56,7 +57,7 @@ def chain(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> list[
         JobRetryHistory.objects.create(
             task_id=task.id, old_job_id=old.id, new_job_id=new.id, origin_job_id=first.id, relation_type="retry"
         )
-    booking.note_ends(now - timedelta(days=1))
+    note_failed(now - timedelta(days=1))
     while booking.book_ends(100):
         pass
     return [first, second, third]
