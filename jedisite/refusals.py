@@ -2,7 +2,7 @@
 
 Whatever stops a task, a job or a file from moving on carries a code from here, together with a sentence and
 numbers of its own. The code is stable and counted; the registry says once what it means, who can change it and what
-would help. Each app registers its own codes at import (`brokerage_app/vocabulary/codes.py`,
+would help. Each app registers its own codes at import (`brokerage_app/vocabulary/codes`,
 `tasks_app/domain/refusal_codes.py`, ...).
 """
 

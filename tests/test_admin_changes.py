@@ -15,7 +15,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerage_app.formulas.software import accepts, needs_of_production, parse_published
+from brokerage_app.formulas.published_software import parse_published
+from brokerage_app.formulas.software import accepts, needs_of_production
 from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import (
     GdpConfig,

@@ -15,15 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 APPS = ("jedisite", "brokerage_app", "tasks_app", "events_app")
 LONGEST = 400
 STILL_LONGER = {
-    "brokerage_app/advice/remedies.py",
-    "brokerage_app/brokers/production_job.py",
-    "brokerage_app/brokers/production_task.py",
-    "brokerage_app/formulas/software.py",
-    "brokerage_app/policy/criteria.py",
-    "brokerage_app/policy/parameters.py",
-    "brokerage_app/policy/shares.py",
-    "brokerage_app/vocabulary/codes.py",
-    "brokerage_app/vocabulary/snapshot.py",
     "tasks_app/api/v2/serializers.py",
     "tasks_app/explaining/rules/gates.py",
     "tasks_app/explaining/why_task.py",

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from brokerage_app.formulas.software import faults_of_published
+from brokerage_app.formulas.published_software import faults_of_published
 from brokerage_app.models import (
     DatasetReplica,
     GridVersion,

@@ -22,7 +22,7 @@ from brokerage_app.models import (
     VerdictRecord,
     WorkQueue,
 )
-from brokerage_app.policy.criteria import ParseError, parse
+from brokerage_app.policy.criteria_parser import ParseError, parse
 from brokerage_app.policy.shares import Share, faults
 from brokerage_app.policy.workqueues import IS_PARTITION
 from jedisite.admin.base import AuditedAdmin, LargeTableAdmin

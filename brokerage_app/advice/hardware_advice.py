@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from brokerage_app.formulas.architecture import ANY, ArchitectureError, GpuSpec, parse
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 
 TAGS: Final = "published in its software tags (architectures, an entry of the type gpu{})"
 READ: Final = "; they count only with AUTO among its releases"

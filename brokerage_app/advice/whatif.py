@@ -22,8 +22,9 @@ from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.parameter import UnknownParameterError
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid
 from brokerage_app.vocabulary.stored import as_json, from_json
 from brokerage_app.vocabulary.verdict import Verdict
 

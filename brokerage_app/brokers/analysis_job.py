@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from brokerage_app.brokers import production_job
+from brokerage_app.brokers import production_rules
 from brokerage_app.brokers.analysis_rules import RULES, asks_software, names_software
 from brokerage_app.cases import analysis_weights as weights
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
@@ -27,8 +27,9 @@ from brokerage_app.formulas.software import resolved_platform
 from brokerage_app.policy import userthrottle
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 UNIFIED_SWITCH: Final = "grandly_unified"
@@ -36,7 +37,7 @@ KINDS: Final = frozenset({"analysis", "unified"})
 HOSPITAL: Final = "_HOSPITAL"
 LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **production_job.LABELS,
+        **production_rules.LABELS,
         codes.NO_DATA_THERE: "input data check",
         codes.VIRTUAL_STORAGE: "avoid VP",
         codes.CLOSED_THERE: "-closed",

@@ -8,7 +8,7 @@ from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.filters import analysis, policy, resources, software_rules, state
 from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 
 
 def _by_data(case: AnalysisCase) -> bool:

@@ -14,8 +14,9 @@ from typing import Final
 from brokerage_app.filters.candidates import cloud_of
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds, names
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Blocked, Verdict, counted, sentence_of
 from jedisite.vocabulary.words import nearest, plural
 

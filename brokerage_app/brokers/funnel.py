@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from brokerage_app.brokers import analysis_job, production_job
+from brokerage_app.brokers import analysis_job, production_rules
 from brokerage_app.filters import nucleus
 from brokerage_app.vocabulary import codes
 
@@ -23,7 +23,7 @@ NUCLEI: Final = "task"
 _ELSEWHERE_FIRST: Final = (codes.TAKEN_BACK, codes.PILOTS_STOPPED)
 """What `elsewhere_first` leaves out of the sites that would do. Weights are asked of the others."""
 _WEIGHED: Final = (codes.BOOTSTRAP_ELSEWHERE, codes.BELOW_MIN_WEIGHT, codes.NOT_BUSIEST_OF_NUCLEUS, codes.LOW_WEIGHT)
-_ASKED: Final = tuple(code for code in production_job.LABELS if code not in _WEIGHED)
+_ASKED: Final = tuple(code for code in production_rules.LABELS if code not in _WEIGHED)
 _BEHIND: Final = _ASKED.index(codes.NO_PILOTS) + 1
 _PRODUCTION: Final = (*_ASKED[:_BEHIND], codes.BUILD_FAILS_THERE, *_ASKED[_BEHIND:], *_ELSEWHERE_FIRST, *_WEIGHED)
 _GENERIC: Final = (

@@ -16,8 +16,9 @@ from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd
 from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 

@@ -4,234 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
+from brokerage_app.brokers.production_rules import FINAL, LABELS, MISSING, RULES, asks_software, stays_at_nucleus
 from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
-from brokerage_app.filters import capacity, data, events, network_rules, policy, resources, software_rules, state
+from brokerage_app.filters import data
 from brokerage_app.filters.asking import Rule, Sifted, sift
 from brokerage_app.filters.candidates import Candidates, candidates, elsewhere_first
 from brokerage_app.formulas.disk import work_dir_for_job_mb
 from brokerage_app.formulas.software import resolved_platform
-from brokerage_app.formulas.zeroshare import EXEMPT_WORK_QUEUES
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 __all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 
 BEST: Final = 10
-
-LABELS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        codes.SITE_OFFLINE: "-status",
-        codes.SITE_PAUSED: "-status",
-        codes.SITE_STANDBY: "-status",
-        codes.SITE_BROKEROFF: "-status",
-        codes.SITE_TEST_ONLY: "-status",
-        codes.NUCLEUS_NOT_WRITABLE: "-dest_blacklisted",
-        codes.LINKS_FULL: "-links_full",
-        codes.LINK_BLOCKED: "-link_unusable",
-        codes.LINK_FULL: "-link_unusable",
-        codes.OPPORTUNISTIC: "-opportunistic",
-        codes.INACTIVE: "-inactive",
-        codes.ZERO_SHARE: "-zeroshare",
-        codes.JUMBO_QUEUE: "-jumbo",
-        codes.FEW_EVENTS: "-fewevents",
-        codes.DISK_IO_BUSY: "-diskIO",
-        codes.TOO_FEW_CORES: "-cpucore",
-        codes.MULTI_CORE_ONLY: "-cpucore",
-        codes.TOO_MANY_CORES: "-max_cpucore",
-        codes.NO_RELEASE: "-cache",
-        codes.NO_CPU: "-cache",
-        codes.NO_GPU: "-cache",
-        codes.NO_CONTAINER: "-cache",
-        codes.HARDWARE_RESERVED: "-cache",
-        codes.BAD_ARCHITECTURE: "-cache",
-        codes.NO_PLATFORM: "-regexpcmtconfig",
-        codes.LOW_MEMORY: "-lowmemory",
-        codes.HIGH_MEMORY: "-highmemory",
-        codes.NO_DIRECT_ACCESS: "-remoteio",
-        codes.SCRATCH_DISK: "-disk",
-        codes.STORAGE_FULL: "-disk",
-        codes.INPUT_NOT_READABLE: "-read_lan_blacklist",
-        codes.OUTPUT_NOT_WRITABLE: "-write_lan_blacklist",
-        codes.STORAGE_NOT_RECEIVING: "-write_wan_blacklist",
-        codes.STORAGE_NOT_SENDING: "-read_wan_blacklist",
-        codes.SOURCE_NOT_SENDING: "-source_blacklist",
-        codes.SHORT_WALLTIME: "-shortwalltime",
-        codes.SHORT_FOR_SCOUTS: "-scout_walltime",
-        codes.SHORT_FOR_UNKNOWN: "-min_walltime",
-        codes.LONG_WALLTIME: "-longwalltime",
-        codes.NO_CONNECTIVITY: "-network",
-        codes.NO_EVENT_SERVICE: "-es",
-        codes.EVENT_SERVICE_HIGH_ONLY: "-eshigh",
-        codes.EVENT_SERVICE_NEEDS_CORES: "-es_ucore",
-        codes.EVENT_SERVICE_ONLY: "-nones",
-        codes.TOO_MANY_TRANSFERRING: "-transferring",
-        codes.NON_PLEDGED: "-non_pledged",
-        codes.OVER_PLEDGED: "-over_pledged",
-        codes.OUTSIDE_NUCLEUS: "-t1weight",
-        codes.IO_INTENSITY: "-max_io_intensity",
-        codes.OUTSIDE_FULL_CHAIN: "-full_chain",
-        codes.FULL_CHAIN_ONLY: "-not_full_chain",
-        codes.NO_PILOTS: "-nopilot",
-        codes.TOO_MUCH_INPUT_MISSING: "-io",
-        codes.LOCKED: "-lock",
-        codes.INPUT_NOT_LOCAL: "-non_local",
-        codes.QUEUE_FULL: "-cap",
-        codes.SLOW_NETWORK: "-lowNetworkWeight",
-        codes.QUEUE_FULL_OF_TYPE: "-cap_rt",
-        codes.BOOTSTRAP_ELSEWHERE: "-others_bootstrap",
-        codes.BELOW_MIN_WEIGHT: "-below_min_weight",
-        codes.NOT_BUSIEST_OF_NUCLEUS: "-t1_weight",
-        codes.LOW_WEIGHT: "-low_weight",
-    }
-)
-"""What PanDA's logs call each reason. Queues that are no candidates at all have no label there."""
-
-
-def _has_nucleus(case: ProductionCase) -> bool:
-    return bool(case.needs.nucleus)
-
-
-def _is_not_single(case: ProductionCase) -> bool:
-    return not case.is_single
-
-
-def _is_urgent(case: ProductionCase) -> bool:
-    return not case.is_bound and case.is_urgent
-
-
-def _wants_active(case: ProductionCase) -> bool:
-    return not case.is_bound and (case.is_urgent or case.needs.merging or case.needs.merges_output)
-
-
-def _asks_share(case: ProductionCase) -> bool:
-    return case.needs.work_queue not in EXEMPT_WORK_QUEUES
-
-
-def _asks_disk_io(case: ProductionCase) -> bool:
-    return case.needs.disk_io_kbps is not None
-
-
-def _asks_cores(case: ProductionCase) -> bool:
-    return not case.is_single and case.several is not None
-
-
-def _asks_max_cores(case: ProductionCase) -> bool:
-    return not case.is_single and case.needs.max_cores > 0
-
-
-def _asks_software(case: ProductionCase) -> bool:
-    return case.platform.is_asked or bool(case.platform.fault)
-
-
-def _asks_memory(case: ProductionCase) -> bool:
-    return case.needs.memory_mb > 0
-
-
-def _asks_direct(case: ProductionCase) -> bool:
-    return case.needs.direct_io == DIRECT_ONLY and not case.needs.merging
-
-
-def _is_not_measured(case: ProductionCase) -> bool:
-    return (case.needs.scouting and not case.is_single) or case.needs.merging or not case.time.is_known
-
-
-def _asks_network(case: ProductionCase) -> bool:
-    return not case.is_single and bool(case.needs.network or case.needs.ip_stack)
-
-
-def _is_short_of_work(case: ProductionCase) -> bool:
-    return not case.is_single and case.settings.work_shortage
-
-
-def _stays_at_nucleus(case: ProductionCase) -> bool:
-    return (case.needs.t1_weight or 0) < 0 and not case.needs.merging and bool(case.needs.nucleus)
-
-
-def _asks_io(case: ProductionCase) -> bool:
-    return case.needs.io_intensity is not None and not case.needs.merging
-
-
-def _asks_pilots(case: ProductionCase) -> bool:
-    return not case.is_bound and ("test" not in case.needs.label or case.is_express)
-
-
-def _is_heavy_on_input(case: ProductionCase) -> bool:
-    needs = case.needs
-    return (
-        not case.is_single
-        and not needs.merging
-        and not needs.event_service
-        and case.inputs.files > 0
-        and (needs.io_intensity or 0) > case.settings.io_intensity_cutoff
-    )
-
-
-def _reads_input(case: ProductionCase) -> bool:
-    return case.inputs.files > 0
-
-
-def _is_express(case: ProductionCase) -> bool:
-    return case.is_express
-
-
-def _is_not_express(case: ProductionCase) -> bool:
-    return not case.is_express
-
-
-DIRECT_ONLY: Final = 2
-
-RULES: Final[tuple[Rule[ProductionCase, SiteView], ...]] = (
-    Rule(state.online_or_standby),
-    Rule(network_rules.nucleus_writable, _has_nucleus, temporary=True),
-    Rule(network_rules.nucleus_not_flooded, _has_nucleus, temporary=True),
-    Rule(network_rules.link_open, _has_nucleus),
-    Rule(network_rules.link_not_full, _has_nucleus, temporary=True),
-    Rule(policy.not_opportunistic, _is_urgent),
-    Rule(state.active, _wants_active, temporary=True),
-    Rule(policy.has_share, _asks_share),
-    Rule(events.jumbo, _is_not_single),
-    Rule(resources.disks_not_busy, _asks_disk_io, temporary=True),
-    Rule(resources.core_mode, _asks_cores),
-    Rule(resources.max_cores, _asks_max_cores),
-    Rule(software_rules.has_software, _asks_software),
-    Rule(resources.memory, _asks_memory),
-    Rule(data.direct_access, _asks_direct),
-    Rule(resources.scratch_disk),
-    Rule(data.storage_space, temporary=True),
-    Rule(data.storage_up, temporary=True),
-    Rule(data.source_sends, _reads_input, temporary=True),
-    Rule(resources.walltime),
-    Rule(resources.walltime_of_unmeasured, _is_not_measured),
-    Rule(resources.least_walltime),
-    Rule(software_rules.has_connectivity, _asks_network),
-    Rule(events.event_service, _is_not_single),
-    Rule(capacity.not_too_many_transferring, temporary=True),
-    Rule(policy.within_pledge, _is_short_of_work),
-    Rule(policy.at_nucleus, _stays_at_nucleus),
-    Rule(resources.io_intensity, _asks_io),
-    Rule(policy.full_chain, _has_nucleus),
-    Rule(state.has_pilots, _asks_pilots, temporary=True),
-    Rule(policy.can_build, policy.builds_fail),
-)
-"""Asked in this order of each candidate (section 5 of the brokerage document)."""
-
-MISSING: Final[Rule[ProductionCase, SiteView]] = Rule(data.little_input_missing, _is_heavy_on_input)
-"""Asked of those that are left; switched off when it would leave none."""
-
-FINAL: Final[tuple[Rule[ProductionCase, SiteView], ...]] = (
-    Rule(capacity.not_locked),
-    Rule(data.local_data_only, _reads_input),
-    Rule(capacity.under_cap, _is_not_express),
-    Rule(network_rules.fast_enough, _is_express),
-    Rule(capacity.under_cap_of_type, _is_not_express),
-)
-"""Asked of those that are left and have no temporary problem."""
 
 
 def case_of(
@@ -385,7 +176,7 @@ def _select(case: ProductionCase, sites: Sequence[SiteView]) -> tuple[list[Choic
         if choice.bootstrap:
             started.add(site.queue)
         chosen.append((choice, site))
-    if _stays_at_nucleus(case) and len(chosen) > 1:
+    if stays_at_nucleus(case) and len(chosen) > 1:
         chosen, others = _busiest(case, chosen)
         skipped += others
     chosen.sort(key=lambda pair: (not pair[0].bootstrap, -pair[0].weight, pair[0].site))
@@ -420,7 +211,7 @@ def _choice(case: ProductionCase, site: SiteView) -> Choice:
         bootstrap,
         found.queued,
         found.cap,
-        resolved_platform(case.platform, case.software(site)) if _asks_software(case) else "",
+        resolved_platform(case.platform, case.software(site)) if asks_software(case) else "",
         int(part) if part != site.work_dir_mb else None,
     )
 

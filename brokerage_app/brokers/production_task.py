@@ -6,15 +6,15 @@ skipped by rules, those that remain get a weight, and one is drawn with a chance
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from brokerage_app.brokers import production_job
-from brokerage_app.brokers.deciding import allowed, far, names_queues, of_queues, told
-from brokerage_app.brokers.funnel import NUCLEI, order_of
+from brokerage_app.brokers.deciding import allowed, names_queues, told
+from brokerage_app.brokers.funnel import order_of
+from brokerage_app.brokers.nucleus_words import blocked_by, unreadable, words_of_queues
 from brokerage_app.cases.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
 from brokerage_app.cases.nucleus_case import (
     GB_A_TB,
@@ -32,14 +32,16 @@ from brokerage_app.filters import nucleus as rules
 from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.needs import InputData, TaskNeeds
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, Nucleus, Sharing, SiteView
-from brokerage_app.vocabulary.verdict import Blocked, Choice, Verdict, counted
+from brokerage_app.vocabulary.snapshot import Grid, Nucleus, Sharing
+from brokerage_app.vocabulary.verdict import Choice, Verdict, counted
 from jedisite.vocabulary.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
 """The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""
+
 NamedCheck = Callable[[], Verdict]
 """The same on the queues that the task names, and no others may run its jobs."""
 
@@ -170,7 +172,7 @@ def broker(
         )
     lacking = nowhere_complete(case) if case.locality else None
     if lacking is not None:
-        return _stopped(_unreadable(lacking, grid))
+        return _stopped(unreadable(lacking, grid))
     case, note, jobs = _asked_of_all(case, job_check)
     found = sift(case, case.candidates, RULES)
     # Where nobody has any of the input, it would make all weights 0 and say nothing.
@@ -182,7 +184,7 @@ def broker(
     verdict = Verdict(tuple(chosen), tuple(found.out))
     if not chosen:
         own = _of_named(case, found.out, named_check) if named_check is not None else None
-        blocked = _blocked(grid, found.out, jobs, own.blocked if own is not None else None)
+        blocked = blocked_by(grid, found.out, jobs, own.blocked if own is not None else None)
         may = allowed(needs, grid).names
         said = own or told(jobs, needs, grid, order_of(PRODUCTION))
         queues = replace(said, skipped=tuple(skip for skip in said.skipped if skip.site in may))
@@ -210,21 +212,6 @@ def decide(
     return broker(needs, grid, gathering, settings, job_check=check, named_check=named, draw=draw, work=work)
 
 
-def _unreadable(data: InputData, grid: Grid) -> Skip:
-    """Why nobody outside can read all of an input: where it is complete cannot be read, or it is complete nowhere."""
-    complete = sorted(name for name, replica in data.replicas.items() if replica.complete)
-    if complete:
-        names = (data.name, ", ".join(complete[:5]))
-        if any(grid.endpoints[name].is_up("read_lan") for name in complete if name in grid.endpoints):
-            says = "the dataset {} is complete only at {}, where reading from outside (read_wan) is blacklisted"
-            return Skip("", codes.SOURCE_NOT_SENDING, says, names)
-        return Skip(
-            "", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names
-        )
-    says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
-    return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
-
-
 def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, str, Verdict]:
     """The case after the two steps that depend on which nuclei are left: can jobs run there, and must the input be there.
 
@@ -238,7 +225,9 @@ def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, 
     verdict = job_check(tuple(queues[name] for name in sorted(queues)))
     taken = {choice.site for choice in verdict.chosen}
     names = {nucleus.name for nucleus in left if taken.intersection(nucleus.queues)}
-    case = case.with_able(names, _words((nucleus for nucleus in left if nucleus.name not in names), verdict, grid))
+    case = case.with_able(
+        names, words_of_queues((nucleus for nucleus in left if nucleus.name not in names), verdict, grid)
+    )
     able = sift(case, left, (_QUEUES,)).kept
     if not case.locality or not able or sift(case, able, (_INPUT,)).kept or not case.locality_may_be_dropped:
         return case, "", verdict
@@ -247,52 +236,6 @@ def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, 
         f"with an I/O intensity of {_shown(case.needs.io_intensity)} and priority {case.needs.priority}."
     )
     return case.without_locality(), note, verdict
-
-
-def _words(nuclei: Iterable[Nucleus], verdict: Verdict, grid: Grid) -> dict[str, str]:
-    """Why none of the queues of each nucleus takes the jobs; without nuclei of which no queue was asked."""
-    whose: dict[str, list[str]] = defaultdict(list)
-    for nucleus in nuclei:
-        for queue in nucleus.queues:
-            whose[queue].append(nucleus.name)
-    skips: dict[str, list[Skip]] = defaultdict(list)
-    for skip in verdict.skipped:
-        for name in whose.get(skip.site, ()):
-            skips[name].append(skip)
-    found = {name: of_queues(own, grid, order_of(PRODUCTION)) for name, own in skips.items()}
-    return {name: blocked.sentence for name, blocked in found.items() if blocked is not None}
-
-
-def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict, own: Blocked | None) -> Blocked:
-    """Why no nucleus is left: what removed the last one; where that were its queues, what removed the last of these.
-
-    Of a task that names queues, none of which takes its jobs either, what removed the last of them (`own`).
-    """
-    order = order_of("", NUCLEI)
-    near = sorted(out, key=lambda skip: (-order.get(skip.code, 0), far(skip), skip.site))
-    last = [skip for skip in near if skip.code == near[0].code]
-    all_of = "The only nucleus was skipped" if len(out) == 1 else f"All {len(out)} nuclei were skipped"
-    if last[0].code == codes.NUCLEUS_NO_QUEUE:
-        names = {name for skip in last for name in grid.nuclei[skip.site].queues}
-        found = of_queues((skip for skip in jobs.skipped if skip.site in names), grid, order_of(PRODUCTION))
-        if found is not None:
-            others = Counter(skip.code for skip in out if skip not in last)
-            more = f"{counted(others)}; of the others none" if others else "none"
-            whose = "its" if len(out) == 1 else "their"
-            of = f"{more} of {whose} queues takes the jobs"
-            if own is None:
-                return replace(found, sentence=f"{all_of}: {of}. {found.sentence}.")
-            earlier = (*own.earlier, *found.sites, *found.earlier)
-            nearest = found.sites[0]
-            if not {skip.site for skip in own.sites} & {skip.site for skip in found.sites}:
-                queue = grid.sites[nearest.site].queue if nearest.site in grid.sites else nearest.site
-                of += f" ({'the nearest is ' if len(found.sites) > 1 else ''}{queue}: {nearest.detail})"
-            return replace(own, sentence=f"{all_of}: {of}. {own.sentence}", earlier=earlier, also=found.sites)
-    reasons = counted(Verdict(skipped=tuple(out)).counts())
-    where = last[0].site if len(out) == 1 else f"Last was {last[0].site}"
-    return Blocked(
-        last[0].code, f"{all_of}: {reasons}. {where}: {last[0].detail}.", tuple(last), tuple(near[len(last) :])
-    )
 
 
 def _of_named(case: NucleusCase, out: Iterable[Skip], check: NamedCheck) -> Verdict:

@@ -15,8 +15,9 @@ from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.stabiliser import UserRoom, share_rate, user_room
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds, names_queue
+from brokerage_app.vocabulary.site_view import Counts, SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Counts, Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 
 ANY_DATA_PRIORITY: Final = 2000
 """From this priority on input may be moved."""

@@ -7,18 +7,14 @@ from typing import ClassVar, Final
 
 from brokerage_app.formulas import disk, memory, zeroshare
 from brokerage_app.formulas.locality import Inputs
-from brokerage_app.formulas.software import (
-    SiteSoftware,
-    SoftwareNeeds,
-    needs_of_production,
-    parse_published,
-    parse_sources,
-)
+from brokerage_app.formulas.published_software import SiteSoftware, parse_published, parse_sources
+from brokerage_app.formulas.software import SoftwareNeeds, needs_of_production
 from brokerage_app.formulas.storage import Storage, storage_of, storages
 from brokerage_app.formulas.walltime import WalltimeNeed
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import NO_JOBS, Counts, SiteView
 from brokerage_app.vocabulary.skip import Skip, Words
-from brokerage_app.vocabulary.snapshot import NO_JOBS, Counts, Grid, Sharing, SiteView
+from brokerage_app.vocabulary.snapshot import Grid, Sharing
 
 URGENT: Final = 800
 """From this priority on work goes only where it will surely start."""

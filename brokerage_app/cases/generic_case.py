@@ -10,8 +10,9 @@ from brokerage_app.formulas.queue_room import ALONE, Crowd
 from brokerage_app.formulas.storage import LEAST_SPACE_GB, hard_to_read, shut
 from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Words
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 
 ANALYSIS: Final = frozenset({"user", "panda"})
 """Labels of jobs that use the storage which a queue has for analysis."""

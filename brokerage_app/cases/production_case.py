@@ -16,7 +16,8 @@ from brokerage_app.formulas.locality import NOTHING, Here, input_in_words, reach
 from brokerage_app.formulas.queue_room import queue_cap
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import NO_LINK, Grid, Link, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import NO_LINK, Grid, Link
 
 COMPONENT: Final = "jobbroker"
 OUTPUT: Final = "Production Output"

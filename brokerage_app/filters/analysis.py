@@ -9,8 +9,8 @@ from brokerage_app.formulas.queue_room import MIN_QUEUE
 from brokerage_app.formulas.software import accepts_on_gpu_queue
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 
 def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from brokerage_app.cases.case import Case
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Nucleus, SiteView
+from brokerage_app.vocabulary.snapshot import Nucleus
 
 Asking = TypeVar("Asking", bound=Case)
 """The case of a broker. A rule that reads little of it serves every broker whose case has that."""

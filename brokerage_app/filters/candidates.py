@@ -10,8 +10,9 @@ from brokerage_app.filters import policy, state
 from brokerage_app.filters.asking import Asking, Filter
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import ONLINE, SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import ONLINE, Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 
 ANALYSIS: Final = "analysis"
 PRODUCTION: Final = "production"

@@ -10,8 +10,8 @@ from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.filters.asking import Filter
 from brokerage_app.formulas.queue_room import MIN_QUEUE, QUEUED_TO_RUNNING, part_of, queue_cap
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 
 def user_has_part(min_queue: int = MIN_QUEUE) -> Filter[GenericCase, SiteView]:

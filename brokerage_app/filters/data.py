@@ -9,8 +9,8 @@ from brokerage_app.cases.generic_case import GenericCase
 from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 MB_IN_GB: Final = 1024
 

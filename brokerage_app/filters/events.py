@@ -7,8 +7,8 @@ from typing import Final
 from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.cases.weights import URGENT_AT_NUCLEUS as URGENT
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 STANDARD: Final = ("", "std")
 LEAST_EVENTS: Final = "minEventsForJumbo"

@@ -6,8 +6,9 @@ from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.formulas.network import express_floor
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import EXPRESS_PRIORITY
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import BLOCKED, SiteView
+from brokerage_app.vocabulary.snapshot import BLOCKED
 
 
 def nucleus_writable(case: ProductionCase, site: SiteView) -> Skip | None:

@@ -10,8 +10,8 @@ from brokerage_app.filters.asking import at
 from brokerage_app.formulas import zeroshare
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import names_queue
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 ONLY: Final = "only"
 OPPORTUNISTIC: Final = -1

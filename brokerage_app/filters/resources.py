@@ -11,8 +11,8 @@ from brokerage_app.formulas.memory import outside
 from brokerage_app.formulas.walltime import DAY_S, too_long, too_short
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 SEVERAL: Final = 2
 

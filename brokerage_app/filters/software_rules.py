@@ -5,8 +5,8 @@ from __future__ import annotations
 from brokerage_app.cases.case import GridCase, PlaceCase
 from brokerage_app.filters.asking import at
 from brokerage_app.formulas import connectivity, software
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 
 def has_software(case: PlaceCase, site: SiteView) -> Skip | None:

@@ -7,8 +7,8 @@ from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.site_view import BROKEROFF, ONLINE, PAUSED, STANDBY, TEST, SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import BROKEROFF, ONLINE, PAUSED, STANDBY, TEST, SiteView
 
 HOUR_S: Final = 3600
 INACTIVE_AFTER_S: Final = 2 * HOUR_S

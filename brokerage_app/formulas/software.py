@@ -8,15 +8,14 @@ said there); queues with `releases` ANY take everything that asks for no special
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from brokerage_app.formulas import architecture, hardware
 from brokerage_app.formulas.architecture import ArchitectureError, Platform
-from brokerage_app.formulas.hardware import Hardware
+from brokerage_app.formulas.published_software import ANYTHING, SiteSoftware
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.skip import Listed, Skip
 from jedisite.vocabulary.patterns import compiled, fault_of
 
@@ -29,11 +28,8 @@ _NIGHTLY: Final = re.compile(r"rel_\d+(?:\n|$)|\d{4}-\d{2}-\d{2}T\d{4}$")
 _NIGHTLY_WITH_DASHES: Final = re.compile(r"rel[-_]\d+(?:\n|$)|\d{4}-\d{2}-\d{2}T\d{4}$")
 _SIGNS: Final = frozenset("*?[](){}|^$\\")
 """A name of a platform has none of them, but it may have dots and pluses (gcc13+cuda, an image after the plus)."""
-_ALL_CVMFS: Final = "/cvmfs"
-_ANY: Final = "any"
 ANALYSIS_HOME: Final = "AnalysisTransforms"
 _NO_PLATFORM: Final = Platform()
-_NO_HARDWARE: Final = Hardware()
 
 Release = tuple[str, str]
 """Project and version, such as ("Athena", "21.0.38")."""
@@ -73,36 +69,6 @@ class SoftwareNeeds:
         """For people, such as "Athena 21.0.38"."""
         named = " or ".join(f"{project} {version}" for project, version in self.releases)
         return named or ("a nightly" if self.kind == "nightly" else "its own software")
-
-
-@dataclass(frozen=True, slots=True)
-class SiteSoftware:
-    """What a queue has, ready to be asked. `takes_any`: its `releases` are ANY; `published`: they are AUTO and known.
-
-    unread           something is published, but the queue's `releases` say that it does not count
-
-    platforms        `cmtconfigs` in the order of publication
-    containers       beginnings of the paths of images that the queue takes; `any_container`: every image
-    tags             (platform, project, release) of each tag
-    tag_containers   names of images that are published as tags, with the paths that they stand for
-    """
-
-    takes_any: bool = False
-    published: bool = False
-    unread: bool = False
-    platforms: tuple[str, ...] = ()
-    containers: tuple[str, ...] = ()
-    any_container: bool = False
-    cvmfs: frozenset[str] = frozenset()
-    tags: frozenset[tuple[str, str, str]] = frozenset()
-    tag_containers: frozenset[str] = frozenset()
-    hardware: Hardware = _NO_HARDWARE
-    _platforms: frozenset[str] = field(init=False, repr=False, compare=False)
-    _literal_any: bool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_platforms", frozenset(self.platforms))
-        object.__setattr__(self, "_literal_any", _ANY in self.containers)
 
 
 def needs_of_production(
@@ -179,69 +145,6 @@ def _needs(
     if platform.looks_quoted:
         fault = architecture.QUOTED
     return SoftwareNeeds(kind, releases, platform, container or "", only_tags, fault)
-
-
-def parse_published(
-    published: object,
-    *,
-    releases: Iterable[str] = ("AUTO",),
-    gpu_rows: Iterable[GpuRow] = (),
-    cpu_levels: Iterable[tuple[str, float]] = (),
-) -> SiteSoftware:
-    """What a queue has, from its `releases`, its published JSON (None: not known) and monitoring of its nodes.
-
-    What is published counts where `releases` have AUTO among them, or say nothing.
-
-    Never raises: parts that are not of the expected form count as not published.
-    """
-    wanted = frozenset(releases)
-    is_known = isinstance(published, Mapping)
-    if not isinstance(published, Mapping) or (wanted and "AUTO" not in wanted):
-        known = Hardware(gpu_rows=tuple(gpu_rows), cpu_levels=tuple(cpu_levels))
-        return SiteSoftware(takes_any="ANY" in wanted, unread=is_known, hardware=known)
-    containers = _texts(published.get("containers"))
-    releases_of, containers_of = _of_tags(published.get("tags"))
-    return SiteSoftware(
-        takes_any="ANY" in wanted,
-        published=True,
-        platforms=_texts(published.get("cmtconfigs")),
-        containers=containers,
-        any_container=_ANY in containers or _ALL_CVMFS in containers,
-        cvmfs=frozenset(_texts(published.get("cvmfs"))),
-        tags=releases_of,
-        tag_containers=containers_of,
-        hardware=hardware.parse_architectures(published.get("architectures"), gpu_rows, cpu_levels),
-    )
-
-
-PARTS: Final = ("cmtconfigs", "containers", "cvmfs", "tags", "architectures")
-
-
-def faults_of_published(published: object) -> list[str]:
-    """What is wrong with the JSON of a queue for whoever writes it, as sentences; `parse_published` passes over it."""
-    if not isinstance(published, Mapping):
-        return [f"a map with any of {', '.join(PARTS)}; this is {type(published).__name__}"]
-    unknown = sorted(str(name) for name in published if name not in PARTS)
-    faults = [f"{name} is not known; there are {', '.join(PARTS)}" for name in unknown]
-    for name in ("cmtconfigs", "containers", "cvmfs"):
-        value = published.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            faults.append(f"{name} is a list of names")
-    for name in ("tags", "architectures"):
-        value = published.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
-            faults.append(f"{name} is a list of maps")
-    return faults
-
-
-def parse_sources(tags: object) -> dict[str, tuple[str, ...]]:
-    """Paths by the logical name of a container, from the tags of the queue ALL; pass it to `accepts`."""
-    found: dict[str, tuple[str, ...]] = {}
-    for tag in _tags(tags):
-        name = _word(tag, "container_name")
-        if name:
-            found[name] = found.get(name, ()) + _texts(tag.get("sources"))
-    return found
 
 
 def accepts(
@@ -355,7 +258,7 @@ def _has_software(
         return None
     asked, base = needs.platform.sw_platform, needs.platform.base_platform
     tag = "nightlies" if needs.kind == "nightly" else "atlas"
-    if (_ANY in site.cvmfs or tag in site.cvmfs) and (
+    if (ANYTHING in site.cvmfs or tag in site.cvmfs) and (
         site.any_container or (not base and (asked in site._platforms or bool(resolved)))
     ):
         return None
@@ -388,35 +291,3 @@ def _has_container(needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[st
 def _or_any(platform: str, base: str = "") -> str:
     name = platform or "any platform"
     return f"{name}@{base}" if base else name
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,) if value else ()
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list | tuple) else ()
-
-
-def _of_tags(value: object) -> tuple[frozenset[tuple[str, str, str]], frozenset[str]]:
-    """(platform, project, release) of tags, and the images that they name. A site may have hundreds."""
-    releases: set[Any] = set()
-    containers: set[str] = set()
-    for tag in _tags(value):
-        get = tag.get
-        try:
-            releases.add((get("cmtconfig"), get("project"), get("release")))
-        except TypeError:
-            continue  # a list where a name should be; whatever else is no text is never asked for
-        if get("container_name"):
-            containers.add(_word(tag, "container_name"))
-        if get("sources"):
-            containers.update(_texts(tag["sources"]))
-    return frozenset(releases), frozenset(containers)
-
-
-def _tags(value: object) -> list[Mapping[str, Any]]:
-    return [tag for tag in value if isinstance(tag, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _word(tag: Mapping[str, Any], key: str) -> str:
-    value = tag.get(key)
-    return value if isinstance(value, str) else ""

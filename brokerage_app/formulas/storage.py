@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from brokerage_app.formulas.near import is_whole
 from brokerage_app.vocabulary.needs import InputData
-from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid
 
 DATADISK: Final = "DATADISK"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
-from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, SiteView
+from brokerage_app.vocabulary.site_view import CUT_TO_SIZE, SiteView
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from typing import Final
 
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 
 LONGEST_S: Final = 2**31 - 1
 WEAKEST_CORE: Final = 0.01

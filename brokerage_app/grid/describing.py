@@ -12,7 +12,8 @@ from brokerage_app.formulas.switches import number, switches_of, whole
 from brokerage_app.formulas.unified import parts_of
 from brokerage_app.models import Queue, QueueEndpoint, Site, StorageEndpoint
 from brokerage_app.vocabulary.resource_types import ResourceType
-from brokerage_app.vocabulary.snapshot import Endpoint, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Link, Nucleus
 
 LINK_AGE = timedelta(minutes=60)
 """Older values of the network are not used."""

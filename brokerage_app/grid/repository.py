@@ -32,7 +32,8 @@ from brokerage_app.models import (
 )
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.resource_types import ResourceType as Kind
-from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.site_view import Counts, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus
 from jedisite.database.sql import hot_cursor
 from jedisite.models import AuditEntry
 

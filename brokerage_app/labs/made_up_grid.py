@@ -9,7 +9,8 @@ from typing import Any, Final, Protocol, TypeVar
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
-from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, Counts, Endpoint, Grid, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.site_view import CUT_TO_SIZE, Counts, SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Link, Nucleus
 
 Thing = TypeVar("Thing")
 

@@ -21,7 +21,8 @@ from brokerage_app.models import (
     WorkerNodeCpus,
     WorkerNodeGpus,
 )
-from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, Grid, SiteView
+from brokerage_app.vocabulary.site_view import CUT_TO_SIZE, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.database.sql import copy_lines, hot_cursor
 
 BATCH = 2000

@@ -13,6 +13,11 @@ Read = Callable[..., Any]
 """`read(component, key, *suffixes)`: how a default that depends on other parameters asks for them."""
 
 
+JEDI: Final = "jedi"
+PANDA: Final = "pandaserver"
+"""The applications that parameters belong to: each component is of one."""
+
+
 class Type(StrEnum):
     INT = "int"
     FLOAT = "float"

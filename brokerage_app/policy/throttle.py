@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from brokerage_app.policy.broker_parameters import THROTTLERS
 from brokerage_app.policy.configuration import Configuration, Level
-from brokerage_app.policy.parameters import THROTTLERS
 from brokerage_app.vocabulary import codes
 from jedisite import refusals
 from jedisite.vocabulary.words import plural, thousands

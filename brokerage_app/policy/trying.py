@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.criteria import Clause, ParseError, clauses, parse
+from brokerage_app.policy.criteria import Clause, clauses
+from brokerage_app.policy.criteria_parser import ParseError, parse
+from brokerage_app.policy.division import distribute
 from brokerage_app.policy.placement import Wish
-from brokerage_app.policy.shares import distribute
 from brokerage_app.policy.workqueues import Mapped, QueueRow, Tried, WorkQueues
 
 TEXTS: Final = {

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.criteria import Criteria, ParseError, parse, sentence
+from brokerage_app.policy.criteria import Criteria, sentence
+from brokerage_app.policy.criteria_parser import ParseError, parse
 
 INACTIVE: Final = "inactive"
 IS_PARTITION: Final = -1

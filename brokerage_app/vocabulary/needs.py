@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 
 EXPRESS_PRIORITY: Final = 1000
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from brokerage_app.advice import remedies, whatif
-from brokerage_app.advice.remedies import Remedy
+from brokerage_app.advice.task_remedies import Remedy
 from brokerage_app.advice.whatif import ChangeError, Conditions, Decide, Difference, WhatIf
 from brokerage_app.brokers import choosing
 from brokerage_app.brokers.funnel import NUCLEI

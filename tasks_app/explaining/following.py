@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from brokerage_app.advice.remedies import Remedy
+from brokerage_app.advice.task_remedies import Remedy
 from tasks_app.domain.states import TaskCommand
 from tasks_app.params.acts import NEEDS, Change
 

@@ -12,7 +12,7 @@ from brokerage_app.brokers.deciding import allowed
 from brokerage_app.brokers.funnel import NUCLEI, funnel
 from brokerage_app.cases.case import grid_of
 from brokerage_app.models import VerdictRecord
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.stored import needs_of
 from jedisite import refusals
 

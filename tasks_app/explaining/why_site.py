@@ -19,7 +19,8 @@ from brokerage_app.grid.describing import switches_of
 from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import JobCount, Queue, VerdictCount
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.snapshot import CUT_TO_SIZE, Grid
+from brokerage_app.vocabulary.site_view import CUT_TO_SIZE
+from brokerage_app.vocabulary.snapshot import Grid
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.explaining import deciding_again
 from tasks_app.explaining.rules.admitting import Proposal, proposals

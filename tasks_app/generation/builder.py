@@ -12,7 +12,7 @@ from brokerage_app.formulas.memory import COMPENSATION_PERCENT
 from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.models.dataset import LOG_TYPES

@@ -17,7 +17,7 @@ import psycopg
 from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.grid.configured import configuration
 from brokerage_app.models import Queue
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import hot_cursor, numbers, take_ids
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError

@@ -13,7 +13,8 @@ from brokerage_app.cases.case import grid_of
 from brokerage_app.formulas.queue_room import ALONE, Crowd
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Verdict
 from tasks_app.generation.analysis_facts import AnalysisCrowd
 from tasks_app.generation.queue_places import Places

@@ -18,8 +18,9 @@ from brokerage_app.cases.gathering import endpoint_of
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.domain.scopes import scope_of
 from tasks_app.domain.states import TaskStatus

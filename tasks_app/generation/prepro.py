@@ -17,7 +17,8 @@ from django.db import transaction
 from brokerage_app.brokers import deciding, generic
 from brokerage_app.brokers.funnel import GENERIC, order_of
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor

@@ -10,7 +10,7 @@ from typing import Any
 
 from brokerage_app.cases.gathering import endpoint_of
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.builder import OutputStream, TaskFacts

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from brokerage_app.formulas.queue_room import room_of
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.priorities import SerialPriority

@@ -28,7 +28,8 @@ from brokerage_app.policy.filling import (
     may_be_filled,
 )
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import ONLINE, Grid, SiteView
+from brokerage_app.vocabulary.site_view import ONLINE, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural

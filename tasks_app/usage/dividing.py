@@ -9,7 +9,8 @@ from typing import Final
 from django.db.models import Count
 
 from brokerage_app.grid import installed_policy
-from brokerage_app.policy.shares import BranchUsage, Share, Usage, distribute, metrics
+from brokerage_app.policy.division import distribute
+from brokerage_app.policy.shares import BranchUsage, Share, Usage, metrics
 from brokerage_app.policy.workqueues import QueueRow
 from tasks_app.dispatch.share_order import powers
 from tasks_app.models import Task

@@ -11,7 +11,7 @@ from django.db import connection
 
 from brokerage_app.grid import installed_policy
 from brokerage_app.models import ThrottleRecord
-from brokerage_app.policy.shares import distribute
+from brokerage_app.policy.division import distribute
 from brokerage_app.policy.workqueues import QueueRow
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
 from tasks_app.generation.groups import OUTDATED

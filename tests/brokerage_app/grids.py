@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from brokerage_app.vocabulary.needs import InputData, Replica
-from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.site_view import Counts, SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Link, Nucleus
 
 SHARE = "MC"
 TYPE = "MCORE"

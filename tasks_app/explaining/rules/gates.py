@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from brokerage_app.advice.remedies import Remedy
+from brokerage_app.advice.task_remedies import Remedy
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours, in_a_row, waits

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import hot_cursor, texts
 from tasks_app.agents import refiner
 from tasks_app.ddm.base import FileInfo

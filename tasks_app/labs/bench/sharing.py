@@ -15,9 +15,10 @@ from django.db.models import Case, Count, IntegerField, Q, Value, When
 
 from brokerage_app.grid.criteria_sql import to_q
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.criteria import parse
+from brokerage_app.policy.criteria_parser import parse
+from brokerage_app.policy.division import distribute
 from brokerage_app.policy.placement import Wish, place
-from brokerage_app.policy.shares import Share, ShareTree, distribute
+from brokerage_app.policy.shares import Share, ShareTree
 from brokerage_app.policy.workqueues import QueueRow, WorkQueues
 from tasks_app.dispatch import share_order
 from tasks_app.labs.bench.database import Place, settle

@@ -18,7 +18,8 @@ from brokerage_app.cases.production_case import ProductionSettings
 from brokerage_app.policy.shares import ShareTree
 from brokerage_app.policy.throttle import JobCounts, Levels, Situation, throttle
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Counts, Grid, SiteView
+from brokerage_app.vocabulary.site_view import Counts, SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from tasks_app.labs.simulating.world import DAY, ENDLESS, HOUR, Campaign, SimShare, SimSite, World
 from tasks_app.splitting.chunk import Chunk, InputFile
 from tasks_app.splitting.limits import SplitLimits

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from brokerage_app.advice.remedies import Remedy
+from brokerage_app.advice.task_remedies import Remedy
 from brokerage_app.models import VerdictRecord
 from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.web.exports import CSVExport, Row

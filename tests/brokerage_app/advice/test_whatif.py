@@ -7,7 +7,7 @@ from brokerage_app.brokers.choosing import decide
 from brokerage_app.cases.case import grid_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.stored import as_json, needs_of, pack, unpack
 
 GRID = grid_of(

@@ -16,7 +16,8 @@ from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
-from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.site_view import Counts, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite import refusals
 

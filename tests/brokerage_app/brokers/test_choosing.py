@@ -5,7 +5,8 @@ from brokerage_app.cases.analysis_settings import AnalysisFacts
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.policy.userthrottle import Usage
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Counts, Link, SiteView
+from brokerage_app.vocabulary.site_view import Counts, SiteView
+from brokerage_app.vocabulary.snapshot import Link
 from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import grid, queue
 

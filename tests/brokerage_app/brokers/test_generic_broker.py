@@ -16,8 +16,9 @@ from brokerage_app.formulas.queue_room import Crowd, part_of
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Endpoint, Grid, SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid
 from jedisite import refusals
 
 NAMES = [f"SITE_{letter}" for letter in "ABCDEFGH"]

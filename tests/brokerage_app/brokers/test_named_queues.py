@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from brokerage_app.advice import whatif
-from brokerage_app.advice.remedies import Remedy, helping
+from brokerage_app.advice.remedies import helping
+from brokerage_app.advice.task_remedies import Remedy
 from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers import choosing, production_job, production_task
 from brokerage_app.cases.gathering import NO_WORK, Gathering
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.brokers.test_task_broker import ASKS, GROUP, OUTPUTS, ROOM, grid_of
 

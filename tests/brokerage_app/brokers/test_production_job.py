@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from brokerage_app.brokers.production_job import LABELS, ProductionSettings, broker
+from brokerage_app.brokers.production_job import ProductionSettings, broker
+from brokerage_app.brokers.production_rules import LABELS
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Counts, Link, Nucleus, SiteView
+from brokerage_app.vocabulary.site_view import Counts, SiteView
+from brokerage_app.vocabulary.snapshot import Link, Nucleus
 from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import NUCLEUS, SHARE, TYPE, dataset, disk, grid, queue
 

@@ -11,22 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.brokers.production_job import (
-    FINAL,
-    LABELS,
-    RULES,
-    ProductionSettings,
-    broker,
-    case_of,
-    hint,
-)
+from brokerage_app.brokers.production_job import ProductionSettings, broker, case_of, hint
+from brokerage_app.brokers.production_rules import FINAL, LABELS, RULES
 from brokerage_app.brokers.summary import Cut, summary
 from brokerage_app.cases import weights
 from brokerage_app.labs.made_up_grid import synthetic_grid, synthetic_needs
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.snapshot import Counts, Grid, Link, SiteView, Slots
+from brokerage_app.vocabulary.site_view import Counts, SiteView, Slots
+from brokerage_app.vocabulary.snapshot import Grid, Link
 from brokerage_app.vocabulary.stored import pack, unpack
 from brokerage_app.vocabulary.verdict import Verdict
 from tests.brokerage_app.grids import NUCLEUS, SHARE, TYPE, dataset, disk, grid, queue

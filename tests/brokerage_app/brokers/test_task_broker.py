@@ -39,8 +39,9 @@ from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus, SiteView
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite import refusals
 

@@ -3,8 +3,9 @@ import time
 from brokerage_app.cases.case import Case, grid_of
 from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.vocabulary.needs import TaskNeeds, names
+from brokerage_app.vocabulary.site_view import Counts, SiteView, Slots, UserJobs
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus
 
 SITE = SiteView("A")
 

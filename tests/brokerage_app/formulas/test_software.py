@@ -4,15 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.formulas.published_software import faults_of_published, parse_published, parse_sources
 from brokerage_app.formulas.software import (
     SoftwareNeeds,
     accepts,
     accepts_on_gpu_queue,
-    faults_of_published,
     needs_of_analysis,
     needs_of_production,
-    parse_published,
-    parse_sources,
     resolved_platform,
 )
 from brokerage_app.vocabulary.gpus import GpuRow

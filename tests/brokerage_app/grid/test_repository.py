@@ -30,7 +30,7 @@ from brokerage_app.models import (
     WorkQueue,
 )
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
-from brokerage_app.vocabulary.snapshot import Counts, SiteView, UserJobs
+from brokerage_app.vocabulary.site_view import Counts, SiteView, UserJobs
 from brokerage_app.vocabulary.stored import pack, unpack
 from jedisite import audit
 from jedisite.models import AuditEntry

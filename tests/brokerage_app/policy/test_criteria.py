@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brokerage_app.grid.criteria_sql import to_q
-from brokerage_app.policy.criteria import ATTRIBUTES, NUMBERS, TEXTS, ParseError, bindings, like, parse, sentence
+from brokerage_app.policy.criteria import ATTRIBUTES, NUMBERS, TEXTS, like, sentence
+from brokerage_app.policy.criteria_parser import ParseError, bindings, parse
 from tasks_app.models import Task
 
 FIELDS = {

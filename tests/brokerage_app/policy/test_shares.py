@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.shares import Share, ShareTree, Usage, distribute, faults, metrics
+from brokerage_app.policy.division import distribute
+from brokerage_app.policy.shares import Share, ShareTree, Usage, faults, metrics
 from brokerage_app.policy.workqueues import QueueRow, Tried
 
 

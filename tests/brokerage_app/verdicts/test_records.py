@@ -14,8 +14,9 @@ from brokerage_app.policy.classes import TaskClass
 from brokerage_app.verdicts import records
 from brokerage_app.verdicts.records import Decided, Snapshots, fold, forget_old, keep
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.site_view import Counts, SiteView, Slots, UserJobs
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
+from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Link, Nucleus
 from brokerage_app.vocabulary.stored import as_json, from_json, needs_of, pack, unpack
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 

@@ -22,8 +22,9 @@ from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, re
 from brokerage_app.verdicts.records import Decided, keep
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import Counts, SiteView, UserJobs
 from brokerage_app.vocabulary.skip import Skip, plain
-from brokerage_app.vocabulary.snapshot import Counts, Grid, Link, Nucleus, SiteView, UserJobs
+from brokerage_app.vocabulary.snapshot import Grid, Link, Nucleus
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite import refusals
 from tests.brokerage_app.brokers import test_analysis_broker as analysis

@@ -21,7 +21,7 @@ from brokerage_app.models import (
     UserCount,
     WorkerStats,
 )
-from brokerage_app.vocabulary.snapshot import UserJobs
+from brokerage_app.vocabulary.site_view import UserJobs
 from tasks_app.agents.watchdogs import site_statistics
 from tasks_app.counts import statistics
 from tasks_app.models import Job, JobStatusLog, Task

@@ -15,7 +15,7 @@ from brokerage_app.policy.configuration import Configuration
 from brokerage_app.verdicts.records import Decided, fold, keep
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
-from brokerage_app.vocabulary.snapshot import SiteView
+from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.explaining.stored_verdicts import QueueSkip, Reason, answers, by_queue, nearest_of, steps
 from tasks_app.explaining.why_site import why_site
 from tasks_app.models import Job, Task

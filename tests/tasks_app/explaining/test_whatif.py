@@ -15,8 +15,8 @@ from brokerage_app.policy.configuration import Configuration
 from brokerage_app.verdicts.records import Decided, Snapshots, keep
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Verdict
 from tasks_app.explaining import why_site
 

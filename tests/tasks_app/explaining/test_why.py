@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.advice.remedies import Remedy
+from brokerage_app.advice.task_remedies import Remedy
 from brokerage_app.grid.queue_status import set_status
 from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueStatusLog, VerdictRecord
 from brokerage_app.verdicts import records

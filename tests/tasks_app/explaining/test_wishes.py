@@ -5,7 +5,8 @@ from brokerage_app.brokers import generic
 from brokerage_app.cases.case import grid_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
-from brokerage_app.vocabulary.snapshot import Grid, SiteView
+from brokerage_app.vocabulary.site_view import SiteView
+from brokerage_app.vocabulary.snapshot import Grid
 from tasks_app.explaining.rules.wishes import WISHES, WishError, lines_of
 
 NEEDS = TaskNeeds(

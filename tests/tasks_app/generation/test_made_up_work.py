@@ -10,7 +10,7 @@ from django.core.management import call_command
 from brokerage_app.grid.installed_policy import work_queues
 from brokerage_app.models import WorkQueue
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.criteria import parse
+from brokerage_app.policy.criteria_parser import parse
 from tasks_app.agents import feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import pending
 from tasks_app.models import Job, Task

@@ -20,8 +20,8 @@ from brokerage_app.policy.configuration import Configuration
 from brokerage_app.verdicts import records
 from brokerage_app.verdicts.records import Decided, Snapshots, keep
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.snapshot import SiteView
 from brokerage_app.vocabulary.verdict import Verdict
 from tasks_app.counts import statistics
 from tasks_app.dispatch import share_order
