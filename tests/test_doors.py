@@ -25,8 +25,6 @@ STILL_ELSEWHERE = {
     "tasks_app/inputs/changes.py:find_again": _WITH_COUNTS,
     "tasks_app/inputs/changes.py:lose_where": _WITH_COUNTS,
     "tasks_app/inputs/changes.py:release": _WITH_COUNTS,
-    "tasks_app/messaging/effects.py:_files_staged": _WITH_COUNTS,
-    "tasks_app/outcomes/dataset_endings.py:_end_inputs": _WITH_COUNTS,
     "tasks_app/outcomes/lost_outputs.py:lose": _LOST,
     "tasks_app/outcomes/lost_outputs.py:lose 2": _LOST,
     "tasks_app/outcomes/outcomes.py:_INPUTS": _HOT,

@@ -1,4 +1,4 @@
-"""What commands do to the files of a task, in sets: open again, give up, give attempts, release what is being staged.
+"""What becomes of the files of a task, in sets: opened again, given up, given attempts, staged, no longer waited for.
 
 Locks are taken in the order of everybody: the task's row first (by the caller), files, then datasets by id.
 """
@@ -267,6 +267,42 @@ def release_staging(task_id: int) -> int:
                 [task_id],
             )
         return count
+
+
+def note_staged(task_id: int, datasets: list[int], names: list[str] | None) -> int:
+    """Files of datasets that the caller has locked are staged: those of these names, or all. Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_dataset_contents SET status = 'pending'
+                WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND status = 'staging'
+                  AND (%(files)s::text[] IS NULL OR lfn = ANY(%(files)s::text[]))""",
+            {"task": task_id, "datasets": datasets, "files": names},
+        )
+        count: int = cursor.rowcount
+        return count
+
+
+def stop_waiting(task_id: int) -> None:
+    """Files of a task that ends are waited for no longer: they count as there, and as not yet used.
+
+    Scouts that were not judged keep their share: what was pending waits for them when the task runs again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH released AS (
+                UPDATE jedi_dataset_contents SET status = 'ready'
+                 WHERE jeditaskid = %(task)s AND status IN ('pending', 'staging')
+                   AND datasetid = ANY(ARRAY(SELECT datasetid FROM jedi_datasets
+                                              WHERE jeditaskid = %(task)s AND nfiles > nfilestobeused))
+                RETURNING datasetid),
+            counts AS (SELECT datasetid, count(*) AS files FROM released GROUP BY 1)
+            UPDATE jedi_datasets d SET nfilestobeused = nfilestobeused + c.files
+              FROM counts c, jedi_tasks t
+             WHERE d.datasetid = c.datasetid AND t.jeditaskid = %(task)s
+               AND NOT (d.masterid IS NULL AND coalesce(t.splitrule, '') ~ '(^|,)US=2(,|$)')""",
+            {"task": task_id},
+        )
 
 
 def lower_memory(task_id: int, memory_mb: int) -> None:

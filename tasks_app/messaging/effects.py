@@ -18,6 +18,7 @@ from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.message_kinds import AGENTS
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.inputs.readers import ask_again, look_again
+from tasks_app.lifecycle import file_moves
 from tasks_app.models import Task
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
 from tasks_app.submission import command_queue
@@ -42,13 +43,7 @@ def _files_staged(given: Mapping[str, Any], sender: str) -> str:
         datasets = [row[0] for row in cursor.fetchall()]
         if not datasets:
             raise NotThereError(f"task {given['task_id']} has no input dataset {given['dataset'] or ''}".rstrip())
-        cursor.execute(
-            """UPDATE jedi_dataset_contents SET status = 'pending'
-                WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND status = 'staging'
-                  AND (%(files)s::text[] IS NULL OR lfn = ANY(%(files)s::text[]))""",
-            {"task": given["task_id"], "datasets": datasets, "files": given["files"]},
-        )
-        staged = cursor.rowcount
+        staged = file_moves.note_staged(given["task_id"], datasets, given["files"])
         _look_at(datasets)
     return f"{plural(staged, 'file is', 'files are')} staged"
 

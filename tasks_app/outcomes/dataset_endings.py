@@ -14,6 +14,7 @@ from brokerage_app.grid.configured import configuration
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.lifetimes import MERGED, Kind, ending_of
 from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.lifecycle import file_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.outcomes import output_check, unmerged
@@ -126,26 +127,9 @@ def _on(attributes: str | None) -> frozenset[str]:
 
 
 def _end_inputs(task_id: int) -> None:
-    """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used.
-
-    Scouts that were not judged keep their share: what was pending waits for them when the task runs again.
-    """
+    """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used."""
+    file_moves.stop_waiting(task_id)
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH released AS (
-                UPDATE jedi_dataset_contents SET status = 'ready'
-                 WHERE jeditaskid = %(task)s AND status IN ('pending', 'staging')
-                   AND datasetid = ANY(ARRAY(SELECT datasetid FROM jedi_datasets
-                                              WHERE jeditaskid = %(task)s AND nfiles > nfilestobeused))
-                RETURNING datasetid),
-            counts AS (SELECT datasetid, count(*) AS files FROM released GROUP BY 1)
-            UPDATE jedi_datasets d SET nfilestobeused = nfilestobeused + c.files
-              FROM counts c, jedi_tasks t
-             WHERE d.datasetid = c.datasetid AND t.jeditaskid = %(task)s
-               AND NOT (d.masterid IS NULL AND coalesce(t.splitrule, '') ~ '(^|,)US=2(,|$)')""",
-            {"task": task_id},
-        )
         cursor.execute(
             """UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,
                       status = CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 THEN 'done'
