@@ -35,8 +35,8 @@ TESTED: dict[str, str] = {
     "tasks_app/lifecycle/job_moves.py:move_free_jobs": f"{_PASSED}[queued]",
     "tasks_app/outcomes/final_reports.py:_book_some": f"{_PASSED}[reports]",
     "tasks_app/retries/task_changes.py:_change 2": f"{_PASSED}[changes]",
-    "tasks_app/agents/commando.py:_obey_one": f"{_PASSED}[commands]",
-    "tasks_app/agents/commando.py:_obey_one 2": (
+    "tasks_app/commands/obeying.py:obey_next": f"{_PASSED}[commands]",
+    "tasks_app/commands/obeying.py:obey_next 2": (
         f"{_LOCKS}:test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then"
     ),
     "tasks_app/agents/merger.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",

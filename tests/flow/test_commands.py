@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from brokerage_app.cases.case import grid_of
 from brokerage_app.verdicts import records
-from tasks_app.agents import commando, feeder, job_generator, refiner
+from tasks_app.agents import commando, feeder, refiner
 from tasks_app.domain.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
 from tasks_app.explaining.rules.gates import first_no, walk
 from tasks_app.explaining.why_task import facts_of
-from tasks_app.generation import throttle
+from tasks_app.generation import task_turns, throttle
 from tasks_app.generation.grid_view import World
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
@@ -192,16 +192,16 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     assert status(made) == "paused"
 
 
-def surroundings() -> job_generator.Surroundings:
+def surroundings() -> task_turns.Surroundings:
     grid = grid_of([])
     now = timezone.now()
-    return job_generator.Surroundings(World(grid), records.Snapshots(grid), throttle.look(now, "true"), now)
+    return task_turns.Surroundings(World(grid), records.Snapshots(grid), throttle.look(now, "true"), now)
 
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
     for name, state, turn in (
-        ("lab.a", "defined", lambda t, f: feeder._feed_task(t, f, now=timezone.now(), portion=50_000)),
-        ("lab.b", "ready", lambda t, f: job_generator._turn(Task.objects.get(pk=t), f, surroundings(), 10)),
+        ("lab.a", "defined", lambda t, f: feeder.feed_task(t, f, now=timezone.now(), portion=50_000)),
+        ("lab.b", "ready", lambda t, f: task_turns.take_turn(Task.objects.get(pk=t), f, surroundings(), 10)),
     ):
         add_dataset(f"{name}.in", 2)
         made = submit(parameters(name, reads(f"{name}.in"), nFilesPerJob=1))

@@ -1,53 +1,19 @@
-"""Watch dog: no user and no working group takes all slots, nor all of the network.
-
-There are caps on jobs and cores only where they are set; on volumes always.
-
-Near a cap no new jobs are made of the user's tasks for two hours, and longer while they stay near it; at the cap queued
-jobs are held back too. The dialog of a task so throttled bears its kind (`type=jobs`), by which it is released again.
-Jobs of a working group count for the group, all others for their user.
-"""
+"""Watch dog: no user and no working group takes all slots, nor all of the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-
-from django.db import connection, transaction
-from django.db.models import Q
 
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import site_limits, timeout_limits
-from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING, TaskStatus
-from tasks_app.domain.users_work import users_jobs, users_tasks
-from tasks_app.lifecycle import claims, task_moves
-from tasks_app.lifecycle.job_moves import move_free_jobs
-from tasks_app.models import Task
-from tasks_app.upkeep.overdue import MERGE
-from tasks_app.upkeep.rules.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
+from tasks_app.configured import timeout_limits
+from tasks_app.domain.states import TaskStatus
+from tasks_app.lifecycle import claims
+from tasks_app.upkeep.user_limits import ME, free_forgotten_jobs, hold_back, limits_in_force, read_work, release_or_hold
 
-ME = "user_caps"
 LIMIT = 500
-JOBS = 5000
-GB = 10**9
-_OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
-_MINE = f"""{users_tasks("t")} AND NOT EXISTS (
-    SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN ({_OPEN}) AND {MERGE})"""  # noqa: S608
-"""Tasks of users; those that are merging are left alone, since that makes room."""
-
-Who = tuple[str, str]
-"""(user, working group); one of the two is empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class Crowd:
-    """Usage by user and by group, and the GB that are on their way for each user, by kind."""
-
-    usage: Mapping[Who, Usage]
-    volumes: Mapping[Kind, Mapping[str, float]]
 
 
 @agent(
@@ -57,28 +23,9 @@ class Crowd:
 )
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle the tasks of whoever is over a limit, release the others', hold queued jobs back and let them go."""
-    now = the_time(now)
-    caps = {
-        group: Caps(site_limits.number(f"CAP_RUNNING_{name}_JOBS"), site_limits.number(f"CAP_RUNNING_{name}_CORES"))
-        for group, name in ((False, "USER"), (True, "GROUP"))
-    }
-    most: dict[Kind, float | None] = {
-        "prestaging": site_limits.number("USER_PRESTAGE_LIMIT"),
-        "transfer": site_limits.number("USER_TRANSFER_LIMIT"),
-    }
-    queries: Mapping[Kind, str] = {"prestaging": _STAGING, "transfer": _TRANSFERS}
-    volumes = {kind: _volume(query) for kind, query in queries.items() if most[kind] is not None}
-    crowd = Crowd(_usage() if any(c != Caps() for c in caps.values()) else {}, volumes)
-    items = 0
-    for who, usage in crowd.usage.items():
-        why = over(usage, caps[usage.group])
-        if why:
-            items += _throttle(who, "jobs", f"{_name(who)}: {why}", now, limit)
-        items += _move_jobs(who, queue_step(usage, caps[usage.group]))
-    for kind, by_user in volumes.items():
-        for user in by_user:
-            why = _volume_over(user, kind, crowd, most)
-            items += _throttle((user, ""), kind, f"{user}: {why}", now, limit) if why else 0
+    now, limits = the_time(now), limits_in_force()
+    work = read_work(limits)
+    items = hold_back(work, limits, now, limit)
     held = claims.claim_tasks(
         owner(),
         [TaskStatus.THROTTLED],
@@ -87,138 +34,5 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         even_waiting=True,
         agent=ME,
     )
-    items += claims.for_each(held, partial(_release, crowd=crowd, caps=caps, most=most, now=now), by=ME)
-    items += _forgotten_jobs(crowd)
-    return Pass(items)
-
-
-def _name(who: Who) -> str:
-    return f"group {who[1]}" if who[1] else who[0]
-
-
-_USAGE = f"""
-SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '') ELSE '' END, coalesce(workinggroup, ''),
-       count(*) FILTER (WHERE jobstatus IN ('starting', 'running')),
-       count(*) FILTER (WHERE jobstatus IN ('pending', 'defined', 'assigned', 'activated')),
-       coalesce(sum(coalesce(actualcorecount, corecount, 1)) FILTER (WHERE jobstatus IN ('starting', 'running')), 0)
-  FROM jobs j WHERE jobstatus IN ({_OPEN}) AND {users_jobs("j")} GROUP BY 1, 2
-"""  # noqa: S608 - constants
-# Files of open tasks of users that are being staged (tasks with IS=1), and inputs of jobs that wait for theirs.
-_STAGING = f"""
-SELECT t.username, sum(coalesce(c.fsize, 0)) FROM jedi_tasks t
-  JOIN jedi_datasets d ON d.jeditaskid = t.jeditaskid AND d.type = 'input'
-  JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'staging'
- WHERE {users_tasks("t")} AND t.splitrule ~ '(^|,)IS=1'
-   AND t.status NOT IN ('done', 'finished', 'failed', 'aborted', 'broken') GROUP BY 1
-"""  # noqa: S608
-_TRANSFERS = f"""
-SELECT coalesce(produsername, ''), sum(coalesce(inputfilebytes, 0)) FROM jobs j
- WHERE jobstatus = 'assigned' AND {users_jobs("j")} GROUP BY 1
-"""  # noqa: S608
-
-
-def _usage() -> dict[Who, Usage]:
-    with connection.cursor() as cursor:
-        cursor.execute(_USAGE)
-        return {
-            (user, group): Usage(running, queued, int(cores), group=bool(group))
-            for user, group, running, queued, cores in cursor.fetchall()
-        }
-
-
-def _volume(query: str) -> dict[str, float]:
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return {user: float(size) / GB for user, size in cursor.fetchall()}
-
-
-def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
-    length = timeout_limits.limit("task.throttled_user")
-    reason = dialog(kind, why, length.total_seconds() / 60)
-    user, group = who
-    mine = Q(working_group=group) if group else Q(user=user) & (Q(working_group=None) | Q(working_group=""))
-    ids = list(Task.objects.filter(mine, status__in=TASK_GENERATING).values_list("id", flat=True))
-    if not ids:
-        return 0
-    condition = f"{_MINE} AND t.jeditaskid IN ({', '.join(map(str, ids))})"
-    if kind == "prestaging":
-        condition += """ AND EXISTS (SELECT 1 FROM jedi_datasets d JOIN jedi_dataset_contents c USING (jeditaskid, datasetid)
-                          WHERE d.jeditaskid = t.jeditaskid AND c.status = 'staging')"""
-    elif kind == "transfer":
-        condition += " AND EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = 'assigned')"
-    claimed = claims.claim_tasks(
-        owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME
-    )
-
-    def work(task_id: int, fence: int) -> None:
-        task_moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)
-
-    return claims.for_each(claimed, work, by=ME)
-
-
-def _release(
-    task_id: int,
-    fence: int,
-    *,
-    crowd: Crowd,
-    caps: Mapping[bool, Caps],
-    most: Mapping[Kind, float | None],
-    now: datetime,
-) -> bool:
-    """A throttled task goes on when its user is well below the limit; else it is held again when its time is over."""
-    task = Task.objects.get(pk=task_id)
-    kind = kind_of(task.error_dialog)
-    why = _still(task, kind or "jobs", crowd, caps, most)
-    if not why:
-        task_moves.go_on(task, fence, by=ME, reason="below the limit again")
-        return True
-    if task.throttled_time is not None and task.throttled_time > now:
-        claims.release_task(task_id, fence, wait=task.throttled_time - now)
-        return False
-    length = timeout_limits.limit("task.throttled_user")
-    reason = dialog(kind or "jobs", why, length.total_seconds() / 60)
-    task_moves.note_task(task_id, fence, by=ME, reason=reason, error_dialog=reason, throttled_time=now + length)
-    return True
-
-
-def _still(
-    task: Task, kind: Kind, crowd: Crowd, caps: Mapping[bool, Caps], most: Mapping[Kind, float | None]
-) -> str | None:
-    if kind == "jobs":
-        group = task.working_group or ""
-        usage = crowd.usage.get(("" if group else task.user, group))
-        return still_over(usage, caps[bool(group)]) if usage else None
-    return _volume_over(task.user, kind, crowd, most)
-
-
-def _volume_over(user: str, kind: Kind, crowd: Crowd, most: Mapping[Kind, float | None]) -> str | None:
-    cap, gb = most[kind], crowd.volumes.get(kind, {}).get(user, 0.0)
-    return f"{gb:g} GB are on the way, the limit is {cap:g}" if cap is not None and gb > cap else None
-
-
-# Jobs of paused tasks stay as they are.
-_JOBS_OF = f"""{users_jobs("j")} AND coalesce(j.workinggroup, '') = %(group)s
-    AND (%(group)s <> '' OR coalesce(j.produsername, '') = %(user)s)
-    AND NOT EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
-
-
-@transaction.atomic
-def _move_jobs(who: Who, step: str | None) -> int:
-    if step is None:
-        return 0
-    values = {"user": who[0], "group": who[1]}
-    if step == "hold":
-        why = f"{_name(who)} has as many jobs as may run"
-        return move_free_jobs("activated", "throttled", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
-    why = "slots are free again"
-    return move_free_jobs("throttled", "activated", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
-
-
-@transaction.atomic
-def _forgotten_jobs(crowd: Crowd) -> int:
-    """Without caps, jobs that were held back under earlier ones are queued again."""
-    if crowd.usage:
-        return 0
-    which = f"""{users_jobs("j")} AND NOT EXISTS (
-        SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
-    return move_free_jobs("throttled", "activated", which, {}, by=ME, reason="there is no cap", limit=JOBS)
+    items += claims.for_each(held, partial(release_or_hold, work=work, limits=limits, now=now), by=ME)
+    return Pass(items + free_forgotten_jobs(work))

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from django.db import connection
 from django.urls import reverse
 
-from tasks_app.agents.job_generator import HAS_WORK
 from tasks_app.domain import words
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
+from tasks_app.generation.task_turns import HAS_WORK
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from tasks_app.agents.watchdogs import (
     stale_locks,
 )
 from tasks_app.api.v2 import idempotency
+from tasks_app.commands import obeying
 from tasks_app.configured import timeout_limits
 from tasks_app.counts import sampling
 from tasks_app.dispatch import harvester_commands as harvester
@@ -550,7 +551,7 @@ def test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then(make_task: M
     made = make_task(status="ready")
     command = Command.objects.create(task=made, name="pause", owner="ada")
     ended = "UPDATE jedi_tasks SET status = 'done' WHERE jeditaskid = %s"
-    assert waits(of_task(made.id), commando._obey_one, then=ended, values=[made.id])
+    assert waits(of_task(made.id), obeying.obey_next, then=ended, values=[made.id])
     command.refresh_from_db()
     assert command.status == "refused" and "is done; it has ended; nothing to pause" in (command.answer or "")
     assert task(made.id).status == "done"

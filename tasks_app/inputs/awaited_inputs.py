@@ -1,0 +1,111 @@
+"""Inputs that are to be read: which tasks have them, and the sentences on what a task awaits or why it takes no file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+
+from django.db.models import Sum
+
+from jedisite.vocabulary.words import plural
+from tasks_app.configured import timeout_limits
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.inputs import input_wishes, makers
+from tasks_app.inputs.input_wishes import Feeding
+from tasks_app.inputs.rules.bunches import bunch_in_words
+from tasks_app.inputs.rules.selection import why_none
+from tasks_app.models import Dataset
+from tasks_app.models.dataset import INPUT_TYPES, TO_BE_FED
+from tasks_app.params import clientwords
+from tasks_app.params.dataset_attributes import Attributes
+
+LOOKED_AT = 50_000
+"""In so many files it is looked up which pattern takes none of them."""
+GROWING_IN = (TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING)
+_INPUTS = ", ".join(f"'{kind}'" for kind in INPUT_TYPES)
+_TO_BE_FED = ", ".join(f"'{status}'" for status in TO_BE_FED)
+
+BEGUN = f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ({_INPUTS})
+            AND d.nfiles > 0 AND (d.status IS NULL OR d.status IN ({_TO_BE_FED})))"""  # noqa: S608 - constants of ours
+"""An input has a part of its rows."""
+
+# A defined task that only waits for its datasets to grow is looked at when it is time for that.
+HAS_WORK = f"""
+(EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ({_INPUTS})
+            AND (d.status IS NULL OR d.status IN ({_TO_BE_FED})))
+ OR NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = 'input' AND d.state = 'mutable'))
+"""  # noqa: S608 - constants of ours
+
+
+def growing_by(now: datetime) -> str:
+    checked_before = now - timeout_limits.limit("dataset.growing")
+    return f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.state = 'mutable'
+                 AND d.type = 'input' AND d.statecehcktime < '{checked_before.isoformat()}'::timestamptz)"""  # noqa: S608
+
+
+def inputs_of(task_id: int) -> list[Dataset]:
+    """Masters before secondaries: how long a sequence of numbers is may depend on its master."""
+    found = Dataset.objects.of_task(task_id).filter(type__in=INPUT_TYPES).exclude(status=DatasetStatus.REMOVED)
+    return sorted(found, key=lambda d: (d.master_id is not None, d.list_position, d.id))
+
+
+def totals(task_id: int) -> tuple[object, ...]:
+    """What a look may change: the files known and released, and which datasets still grow."""
+    sums = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES).aggregate(
+        files=Sum("files"), released=Sum("files_to_be_used"), missing=Sum("files_missing")
+    )
+    growing = Dataset.objects.filter(task_id=task_id, state="mutable").count()
+    return (*sums.values(), growing)
+
+
+def why_nothing(task: Feeding, masters: list[Dataset]) -> str:
+    """Why there is no input: the dataset has no files, or none that the task takes."""
+    for dataset in masters:
+        with suppress(UnknownDatasetError):
+            if dataset.type == "input" and (there := data_management().describe(dataset.name).files):
+                return _nothing_taken(task, dataset, there)
+    return "the primary input dataset is empty"
+
+
+def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
+    """Why a task takes none of the files that are there: a pattern that fits none of them, else all that may be the cause."""
+    item = input_wishes.item_of(task, dataset)
+    pages = data_management().list_files(dataset.name, LOOKED_AT) if there <= LOOKED_AT else ()
+    lfns = [file.lfn for page in pages for file in page]
+    given = Attributes.parse(dataset.attributes)
+    if not item.get("files"):
+        why = why_none(
+            [lfns], item.get("include"), item.get("exclude"), dataset.name, given.offset, clientwords.quoting(task.raw)
+        )
+        if why:
+            return "; ".join(f"{clientwords.option_of_input(item, key, task.raw)} {said}" for key, said in why)
+    whose = f"of the {there} files of {dataset.name} none is" if there > 1 else f"the file of {dataset.name} is not"
+    such = f"; there is, for example, {lfns[0]}" if there > 1 and lfns else ""
+    keys = [
+        key
+        for key in ("include", "exclude", "files", "offset")
+        if item.get(key) not in (None, "", 0, clientwords.ADDED)
+    ]
+    keys += ["skipFilesUsedBy"] if task.raw.get("skipFilesUsedBy") else []
+    said = ", ".join(clientwords.option_of_input(item, key, task.raw) for key in keys)
+    return f"{whose} taken by what the task says of it{f' ({said})' if said else ''}{such}"
+
+
+def what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
+    dataset = growing[0]
+    waiting = dataset.files - dataset.files_to_be_used
+    if waiting:
+        whose = f"{plural(waiting, 'new file')} of {dataset.name}"
+        waits = "waits" if waiting == 1 else "wait"
+        if task.status == TaskStatus.SCOUTING:
+            return f"{whose} {waits} until the scout jobs are judged"
+        enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)
+        maker = makers.still_at_it([dataset.name], task.id).get(dataset.name)
+        over = f"task {maker}, which makes the dataset, has ended" if maker else "the dataset is closed"
+        return f"{whose} {waits} until there are {enough}, or until {over}"
+    if dataset.files:
+        files, are = ("only file", "is") if dataset.files == 1 else (f"{dataset.files} files", "are")
+        return f"the {files} that {dataset.name} has so far {are} processed; it may still get more"
+    return f"{dataset.name} has no files yet; it may still get some"
