@@ -9,9 +9,9 @@ from datetime import datetime
 from brokerage_app.models import VerdictRecord
 from tasks_app.domain import words
 from tasks_app.domain.states import TaskStatus
-from tasks_app.explaining.rules.gates import at_queues, by_pilots
+from tasks_app.explaining.queries import pilots_of
+from tasks_app.explaining.rules.run_gates import at_queues, by_pilots
 from tasks_app.explaining.rules.wait_facts import PilotFact, WhyFacts
-from tasks_app.explaining.why_task import pilots_of
 
 # The task stands where the state does in what is asked of one task.
 _OF_TASKS = """

@@ -17,9 +17,9 @@ from brokerage_app.models import JobCount, Queue, VerdictRecord
 from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import JobStatus
 from tasks_app.explaining import merging_facts
-from tasks_app.explaining.rules.gates import Gate, first_no
+from tasks_app.explaining.queries import pilots_of
+from tasks_app.explaining.rules.answers import Gate, as_json, first_no
 from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, QueueFact, walk
-from tasks_app.explaining.why_task import as_json, pilots_of
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES

@@ -4,7 +4,7 @@ from django.urls import path
 
 from tasks_app.web.brokerage import brokerage_pages, whatif_pages, why_pages
 from tasks_app.web.data import catalogued, data_pages
-from tasks_app.web.errors import error_pages
+from tasks_app.web.errors import error_pages, fingerprint_page, pivot_page
 from tasks_app.web.frame import search
 from tasks_app.web.help import help_pages
 from tasks_app.web.jobs import job_comparing, job_doing, job_pages
@@ -42,10 +42,10 @@ urlpatterns = [
     path("tasks/<int:task_id>/histograms/<int:file_id>/", histograms.histogram_page, name="histogram"),
     path("tasks/<int:task_id>/errors/", error_pages.task_errors, name="task-errors"),
     path("errors/", error_pages.error_list, name="errors"),
-    path("errors/pivot/", error_pages.error_pivot, name="errors-pivot"),
+    path("errors/pivot/", pivot_page.error_pivot, name="errors-pivot"),
     path("errors/jobs/", error_pages.error_jobs, name="errors-jobs"),
-    path("errors/<int:number>/", error_pages.error_page, name="error"),
-    path("errors/<int:number>/classify/", error_pages.classify, name="error-classify"),
+    path("errors/<int:number>/", fingerprint_page.error_page, name="error"),
+    path("errors/<int:number>/classify/", fingerprint_page.classify, name="error-classify"),
     path("jobs/", job_pages.job_list, name="jobs"),
     path("jobs/bulk/", job_doing.jobs_bulk, name="jobs-bulk"),
     path("jobs/<int:job_id>/timeline/", timelines.job_timeline, name="job-timeline"),

@@ -11,8 +11,9 @@ from brokerage_app.cases.case import grid_of
 from brokerage_app.verdicts import records
 from tasks_app.agents import commando, feeder, refiner
 from tasks_app.domain.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
-from tasks_app.explaining.rules.gates import first_no, walk
-from tasks_app.explaining.why_task import facts_of
+from tasks_app.explaining.queries import facts_of
+from tasks_app.explaining.rules.answers import first_no
+from tasks_app.explaining.rules.gates import walk
 from tasks_app.generation import task_turns, throttle
 from tasks_app.generation.grid_view import World
 from tasks_app.lifecycle import claims, task_moves

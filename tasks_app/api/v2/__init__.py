@@ -1,1 +1,1 @@
-"""The resource API. Start at `urls.py`; `task_resources.py` has tasks, `serializers.py` the shapes."""
+"""The resource API. Start at `urls.py`; `task_resources.py` has tasks, `*_serializers.py` their shapes."""

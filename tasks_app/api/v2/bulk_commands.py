@@ -13,7 +13,7 @@ from jedisite.web.problems import InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.counted import ActedOn
 from tasks_app.api.v2.base import Resource
-from tasks_app.api.v2.serializers import LONGEST_REASON, NewCommandSerializer
+from tasks_app.api.v2.task_serializers import LONGEST_REASON, NewCommandSerializer
 from tasks_app.commands import bulk
 from tasks_app.models import Task
 from tasks_app.params.acts import ACTS

@@ -12,7 +12,8 @@ from rest_framework import mixins, serializers
 from jedisite.identity.callers import Right
 from jedisite.web.paging import KeysetPagination, OldestFirst
 from tasks_app.api.v2.base import Lists, OfTask, Resource, one_of
-from tasks_app.api.v2.serializers import DatasetSerializer, FileSerializer
+from tasks_app.api.v2.job_serializers import FileSerializer
+from tasks_app.api.v2.task_serializers import DatasetSerializer
 from tasks_app.lists.dataset_columns import DATASETS
 from tasks_app.lists.file_columns import DATASET_FILES, FILES
 from tasks_app.lists.filtersets import DatasetFilter, FileFilter, NamedFileFilter, TaskFileFilter

@@ -14,11 +14,29 @@ from jedisite.identity.callers import Right
 from jedisite.models import Agent, AgentPass
 from jedisite.web.paging import ByName, OldestFirst
 from tasks_app.api.v2.base import Lists, Resource, one_of
-from tasks_app.api.v2.serializers import AgentSerializer, QueueSerializer
 from tasks_app.lists.filtersets import WorkerFilter
 from tasks_app.lists.queue_columns import QUEUES
 from tasks_app.lists.worker_columns import WORKERS
 from tasks_app.models import Worker
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    class Meta:
+        model = Queue
+        exclude = ["data"]
+
+
+class AgentSerializer(serializers.ModelSerializer[Agent]):
+    """An agent; of its last error, the last line."""
+
+    last_error = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Agent
+        exclude = ["fence", "queued_at", "unended_since"]
+
+    def get_last_error(self, agent: Agent) -> str:
+        return agent.last_error.strip().rpartition("\n")[2]
 
 
 class QueueDetailSerializer(serializers.ModelSerializer[Queue]):

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from jedisite.identity.callers import Right
 from jedisite.web.paging import OldestFirst
 from tasks_app.api.v2.base import Lists, OfTask, Resource, none_of
-from tasks_app.api.v2.serializers import JobFileSerializer, JobLogSerializer, JobRowSerializer, JobSerializer
+from tasks_app.api.v2.job_serializers import JobFileSerializer, JobLogSerializer, JobRowSerializer, JobSerializer
 from tasks_app.lists.filtersets import JobFilter
 from tasks_app.lists.job_columns import JOBS
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog, Task

@@ -13,8 +13,8 @@ from jedisite.vocabulary.words import sentence
 from jedisite.web.problems import Conflict
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.counted import CountedList
-from tasks_app.api.v2.base import OfTask, check_command_right
-from tasks_app.api.v2.serializers import LONGEST_REASON, StrictSerializer
+from tasks_app.api.v2.base import OfTask, StrictSerializer, check_command_right
+from tasks_app.api.v2.task_serializers import LONGEST_REASON
 from tasks_app.models import Task
 from tasks_app.outcomes.recovery import CannotRecoverError, recover
 

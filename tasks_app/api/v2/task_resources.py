@@ -17,7 +17,7 @@ from jedisite.identity.callers import Right
 from jedisite.vocabulary.words import sentence
 from jedisite.web.problems import Conflict, InvalidFields
 from tasks_app.api.v2 import idempotency
-from tasks_app.api.v2 import serializers as s
+from tasks_app.api.v2 import task_serializers as s
 from tasks_app.api.v2.base import Lists, OfTask, Resource, check_command_right, one_of
 from tasks_app.lifecycle import rights
 from tasks_app.lists.filtersets import TaskFilter

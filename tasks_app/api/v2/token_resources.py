@@ -6,15 +6,37 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import exceptions, status
+from rest_framework import exceptions, serializers, status
 from rest_framework.response import Response
 
 from jedisite.identity import tokens
 from jedisite.identity.callers import Right, Scope
+from jedisite.identity.one_line import check_one_line
 from jedisite.models import ApiToken
+from jedisite.web.choices import Choice
 from jedisite.web.problems import Conflict
-from tasks_app.api.v2.base import Lists, Resource
-from tasks_app.api.v2.serializers import MadeTokenSerializer, NewTokenSerializer, TokenSerializer
+from tasks_app.api.v2.base import Lists, Resource, StrictSerializer
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "scope", "prefix", "created", "expires", "last_used", "revoked"]
+
+
+class NewTokenSerializer(StrictSerializer):
+    name = serializers.CharField(max_length=100, validators=[check_one_line], help_text="what it is for")
+    scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
+    days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
+
+
+class MadeTokenSerializer(TokenSerializer):
+    """A new token. `token` is shown this once."""
+
+    token = serializers.CharField(read_only=True)
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
 
 
 @extend_schema_view(

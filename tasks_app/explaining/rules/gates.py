@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
-from brokerage_app.advice.task_remedies import Remedy
-from jedisite import refusals
 from jedisite.vocabulary.words import plural
-from tasks_app.attention.rules.findings import hours, in_a_row, waits
+from tasks_app.attention.rules.findings import in_a_row, waits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import UNMADE
 from tasks_app.domain.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
-from tasks_app.explaining.rules.wait_facts import AgentFact, WhyFacts, no_pilot_came, pilot_command
+from tasks_app.explaining.rules.answers import Gate
+from tasks_app.explaining.rules.run_gates import NAMED, at_queues, by_activation, by_pilots, by_running, by_scouts
+from tasks_app.explaining.rules.wait_facts import AgentFact, WhyFacts
 
 T = TaskStatus
-Answer = Literal["yes", "no", "not asked", "not reached"]
 LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
@@ -28,14 +26,6 @@ STAGING: Final = frozenset({T.STAGING, T.STAGED})
 UNREFINED: Final = frozenset({T.REGISTERED, T.REREFINE, T.TOINCEXEC, T.TOPREPROCESS, T.PREPROCESSING})
 ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORTING, T.TOBROKEN})
 UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
-
-
-NOTHING_HELPS: Final = "No single change was found that would let a site take its jobs. "
-"""Where changes were tried at all sites; else LITTLE_TRIED."""
-LITTLE_TRIED: Final = (
-    "No change that was tried lets a site take its jobs; on a grid of this size none was tried at {}. "
-)
-LOOK: Final = "The list of sites says why each refuses them; What if tries several changes at once."
 ENDED: Final[Mapping[str, str]] = {
     T.DONE: refusal_codes.TASK_ALL_DONE,
     T.FAILED: refusal_codes.TASK_FAILED,
@@ -49,56 +39,6 @@ WITH_ERRORS: Final[Mapping[str, str]] = {
 }
 RUNS_AGAIN: Final = COMMANDS[TaskCommand.INCEXEC].accepted - {T.DONE}
 """States of tasks that may be told to run again, and that need their sites for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands.
-
-    remedies   changes that help, as deciding again has shown; None where nobody has tried any
-    untried    sites at which none was tried
-    helps      what would help, with the numbers of now; "" where the advice of the code is all there is
-    command    what helps when it is run in a shell on the machine of the site; "" where nothing does
-    """
-
-    name: str
-    title: str
-    answer: Answer
-    code: str = ""
-    sentence: str = ""
-    since: datetime | None = None
-    remedies: tuple[Remedy, ...] | None = None
-    untried: int = 0
-    command: str = ""
-    helps: str = ""
-
-    def __post_init__(self) -> None:
-        if self.code:
-            refusals.checked(self.code)
-
-    @property
-    def advice(self) -> str:
-        if self.remedies:
-            return " ".join(one.sentence for one in self.remedies)
-        if self.remedies is not None and self.who != "nobody":
-            # What a site has to publish no what-if can change: there the advice of the code is all there is.
-            said = refusals.get(self.code) if self.code else None
-            nothing = LITTLE_TRIED.format(plural(self.untried, "site")) if self.untried else NOTHING_HELPS
-            first = f"{said.advice} " if said is not None and said.group == "software" else ""
-            return f"{first}{nothing}{LOOK}"
-        return self.helps or (refusals.get(self.code).advice if self.code else "")
-
-    @property
-    def who(self) -> str:
-        if self.remedies:
-            return self.remedies[0].who
-        if self.helps:
-            return "expert"
-        return refusals.get(self.code).who_can_fix if self.code else ""
-
-    @property
-    def severity(self) -> str:
-        return refusals.get(self.code).severity if self.code else ""
 
 
 Ask = Callable[[WhyFacts], Gate]
@@ -323,121 +263,6 @@ def _of_new_jobs(ask: Ask) -> Ask:
     return asked
 
 
-def _activated(facts: WhyFacts) -> Gate:
-    title, jobs = "Its jobs are ready to run", facts.jobs
-    beyond = sum(jobs.get(s, 0) for s in ("activated", *_STARTED, *_ENDED_THERE))
-    if beyond:
-        return Gate("activated", title, "yes", "", f"{plural(beyond, 'job')} {_is(beyond)} activated or beyond")
-    waiting = sum(jobs.get(s, 0) for s in ("defined", "pending", "waiting", "assigned", "throttled"))
-    if waiting:
-        sentence = f"{waits(waiting, 'job')}, none is activated"
-        return Gate("activated", title, "no", refusal_codes.JOBS_NOT_ACTIVATED, sentence)
-    sentence = "no job of the task is open"
-    if facts.status in TASK_GENERATING and facts.verdict is not None and facts.verdict.chosen and facts.error_dialog:
-        sentence += f": {facts.error_dialog}"
-    return Gate("activated", title, "no", refusal_codes.NO_JOB_MADE, sentence)
-
-
-def at_queues(facts: WhyFacts) -> Gate:
-    """The queues at which its activated jobs wait run jobs."""
-    title, closed = "Their queues run jobs", [one for one in facts.pilots if one.closed]
-    if not facts.pilots:
-        return Gate("queues", title, "not asked", "", "no job waits for a pilot")
-    waiting = sum(one.waiting for one in closed)
-    where = "; ".join(f"at {one.site}: {one.closed}" for one in closed[:NAMED])
-    if len(closed) == 1:
-        where = f"at {closed[0].site}: {closed[0].closed}"
-    elif closed:
-        more = f"; and at {len(closed) - NAMED} more" if len(closed) > NAMED else ""
-        where = f"at {len(closed)} queues that run none: {where}{more}"
-    sentence = f"{waits(waiting, 'job')} {where}" if closed else "all of them"
-    if len(closed) < len(facts.pilots):
-        return Gate("queues", title, "yes", "", sentence)
-    started = sum(facts.jobs.get(s, 0) for s in _STARTED)
-    if started:
-        sentence += f"; {plural(started, 'other job')} {_has(started)} started"
-    return Gate("queues", title, "no", refusal_codes.JOBS_AT_CLOSED_QUEUE, sentence)
-
-
-def by_pilots(facts: WhyFacts) -> Gate:
-    title, open_to = "Pilots ask for them", [one for one in facts.pilots if not one.closed]
-    if not open_to:
-        return Gate("pilots", title, "not asked", "", "no job waits for a pilot at a queue that runs jobs")
-    alive = [one for one in open_to if one.is_alive]
-    if not alive:
-        named = sorted(one.site for one in open_to)
-        at = named[0] if len(named) == 1 else f"{len(named)} queues ({', '.join(named[:NAMED])})"
-        jobs, workers = sum(one.waiting for one in open_to), sum(one.workers for one in open_to)
-        sentence = (
-            f"{no_pilot_came(at, open_to)}; {waits(jobs, 'job')} there, "
-            f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
-        )
-        most = max(open_to, key=lambda one: (one.waiting, one.site))
-        return Gate("pilots", title, "no", refusal_codes.NO_PILOT_CAME, sentence, command=pilot_command(most.site))
-    sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
-    latest = min(alive, key=lambda one: (one.silent_s or 0.0, one.site))
-    sentence += f": the last call came {hours(latest.silent_s or 0.0)} ago, at {latest.site}"
-    silent = [one for one in open_to if not one.is_alive]
-    if silent:
-        names = ", ".join(sorted(one.site for one in silent)[:NAMED])
-        sentence += f"; {no_pilot_came(names if len(silent) <= NAMED else f'{len(silent)} others ({names})', silent)}"
-    return Gate("pilots", title, "yes", "", sentence)
-
-
-def _running(facts: WhyFacts) -> Gate:
-    title, jobs = "Its payload runs", facts.jobs
-    running, ending = jobs.get("running", 0), sum(jobs.get(s, 0) for s in _ENDED_THERE)
-    if running:
-        return Gate("running", title, "yes", "", f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}")
-    waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
-    if ending and not waiting:
-        return Gate(
-            "running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next"
-        )
-    sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs" if waiting else "no job of the task runs"
-    if started:
-        sentence = (
-            f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
-        )
-    if waiting and facts.share_zero:
-        sentence += f"; the share {facts.share_zero} has a target of 0, so that jobs of all other shares go first"
-        return Gate("running", title, "no", refusal_codes.SHARE_IS_ZERO, sentence)
-    open_to = [one for one in facts.pilots if not one.closed]
-    if waiting and open_to and not any(one.asks_now for one in open_to):
-        named = sorted(one.site for one in open_to)
-        at = named[0] if len(named) == 1 else f"{len(named)} queues ({', '.join(named[:NAMED])})"
-        sentence += f"; {no_pilot_came(at, open_to)}"
-        if at_work := sum(one.at_pilots for one in open_to):
-            sentence += f", while {'one has' if at_work == 1 else 'they have'} {plural(at_work, 'job')} there"
-    return Gate("running", title, "no", refusal_codes.NO_JOB_RUNS, sentence)
-
-
-def _scouts(facts: WhyFacts) -> Gate:
-    """The files that are kept for later, while the first jobs show what they need."""
-    title, open_jobs = "Its other files may be used", facts.open_jobs
-    if not (facts.waits_for_jobs and facts.held):
-        return Gate("scouts", title, "not asked", "", "no file waits for scouts")
-    sentence = f"{plural(open_jobs, 'scout')} must end first; {waits(facts.held, 'file')} for {_them(open_jobs)}"
-    return Gate("scouts", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
-
-
-NAMED: Final = 3
-_STARTED: Final = ("sent", "starting", "running")
-_ENDED_THERE: Final = ("holding", "transferring", "merging")
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def _has(number: int) -> str:
-    return "has" if number == 1 else "have"
-
-
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
-
-
 GATES: Final[tuple[Ask, ...]] = (
     _turns,
     _state,
@@ -446,11 +271,11 @@ GATES: Final[tuple[Ask, ...]] = (
     _of_new_jobs(_agent),
     _of_new_jobs(_nucleus),
     _of_new_jobs(_sites),
-    _activated,
+    by_activation,
     at_queues,
     by_pilots,
-    _running,
-    _scouts,
+    by_running,
+    by_scouts,
 )
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 
@@ -469,7 +294,3 @@ def walk(facts: WhyFacts) -> tuple[Gate, ...]:
         stopped = stopped or gate.answer == "no"
         found.append(gate)
     return tuple(found)
-
-
-def first_no(gates: tuple[Gate, ...]) -> Gate | None:
-    return next((gate for gate in gates if gate.answer == "no"), None)

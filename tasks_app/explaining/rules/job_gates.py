@@ -11,7 +11,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
 from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
-from tasks_app.explaining.rules.gates import Answer, Gate
+from tasks_app.explaining.rules.answers import Answer, Gate
 from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
 
 J = JobStatus

@@ -16,8 +16,9 @@ from tasks_app.dispatch.worker_tickets import OneEach
 from tasks_app.management.commands.walls import local_walls
 from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec, Tickets
-from tasks_app.worker_node.submitters.local_pilots import OwnPilot, PandaPilot, serve
+from tasks_app.worker_node.submitters.local_pilots import serve
 from tasks_app.worker_node.submitters.panda_pilots import CannotIsolateError
+from tasks_app.worker_node.submitters.pilot_kinds import OwnPilot, PandaPilot
 
 
 class Command(Suggesting):

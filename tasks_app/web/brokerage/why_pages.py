@@ -21,7 +21,7 @@ from tasks_app.commands import bulk
 from tasks_app.domain import refusal_codes
 from tasks_app.drawing.areas import Areas, Span, stack
 from tasks_app.explaining import following, stored_verdicts, why_job, why_site, why_task
-from tasks_app.explaining.rules.gates import Gate
+from tasks_app.explaining.rules.answers import Gate
 from tasks_app.models import Task
 from tasks_app.params.acts import ACTS
 from tasks_app.web.brokerage.verdict_pages import PICKS, Part, Picked, Which

@@ -31,7 +31,7 @@ from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, seen_status
 from tasks_app.templatetags import dashboard as tags
 from tasks_app.web.frame import keyset_pages
-from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
@@ -148,7 +148,7 @@ def data(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     waiting = Task.objects.filter(status__in=STAGING).order_by("-id")
     staging = list(waiting.only("id", "name", "status", "state_change_time", "modification_time")[: OTHERS + 1])
-    return listing.show(
+    return list_page.show(
         request,
         LISTING,
         tiles=_tiles(now),
@@ -223,7 +223,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
     is_data = dataset.name not in NOT_IN_DATA_MANAGEMENT
     uses = Dataset.objects.filter(name=dataset.name).exclude(pk=dataset.pk).select_related("task").order_by("-task_id")
     others = list(uses[: OTHERS + 1]) if is_data else []  # else each task has its own, of one name
-    return listing.show(
+    return list_page.show(
         request,
         FETCHING if caller_of(request).may_fetch(dataset.task.user, dataset.task.working_group) else FILES_LISTING,
         File.objects.as_seen().all_of_dataset(dataset.id, dataset.task_id),

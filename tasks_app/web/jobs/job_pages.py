@@ -27,7 +27,7 @@ from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.models.job import JobColumns, living_or_archived
 from tasks_app.web.jobs import job_doing, job_facts, job_plots
 from tasks_app.web.jobs.job_listing import LISTING, archive_links
-from tasks_app.web.lists import listing
+from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
 
 REFRESH_S = 5
@@ -41,7 +41,7 @@ _HAS_LOG = JOB_FINAL | {JobStatus.MERGING}
 def job_list(request: HttpRequest) -> HttpResponse:
     """Jobs, newest first unless the address says another order; with `archived=true` those that ended long ago."""
     archived = request.GET.get("archived") == "true"
-    return listing.show(
+    return list_page.show(
         request,
         LISTING,
         JobArchive.objects.all() if archived else Job.objects.all(),

@@ -22,7 +22,7 @@ from tasks_app.commands.act_words import kind_of, said, title_of
 from tasks_app.domain import words
 from tasks_app.lists.audit_columns import AUDIT
 from tasks_app.templatetags import dashboard as tags
-from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
@@ -141,4 +141,4 @@ LISTING = Listing(
 @require_safe
 def trail(request: HttpRequest) -> HttpResponse:
     """What the caller may see of the trail, newest first unless the address says another order."""
-    return listing.show(request, LISTING, audit.visible_to(caller_of(request)))
+    return list_page.show(request, LISTING, audit.visible_to(caller_of(request)))

@@ -16,7 +16,7 @@ from tasks_app.api.v2.grid_resources import WorkerViewSet
 from tasks_app.lists.worker_columns import WORKERS
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, Worker, WorkerJob
 from tasks_app.models.worker import WORKER_ENDED
-from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
 from tasks_app.web.lists.misspelt import takes
@@ -65,7 +65,7 @@ def worker_list(request: HttpRequest) -> HttpResponse:
     unwalled = Queue.objects.filter(data__has_key="unwalled").order_by("name").values_list("name", "data__unwalled")
     more: dict[str, Any] = {"instances": instances, "silent_since": now - SILENT, "unwalled": list(unwalled[:SHOWN])}
     pilots = worker_facts.local_pilots(now, SHOWN)
-    return listing.show(request, LISTING, facts=facts, local_pilots=pilots, **more)
+    return list_page.show(request, LISTING, facts=facts, local_pilots=pilots, **more)
 
 
 @needs(Right.READ)

@@ -22,7 +22,7 @@ from tasks_app.models import SavedView
 from tasks_app.web.frame import freshness
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.lists.views import address_of
-from tasks_app.web.overview import overview_data
+from tasks_app.web.overview import cores, recent_changes, tiles, wasters
 from tasks_app.web.overview.attention_pages import SNOOZES
 
 REFRESH_S: Final = 30
@@ -48,9 +48,9 @@ def overview(request: HttpRequest) -> HttpResponse:
     numbers = bell.numbers()
     changed = [
         replace(change, number=number)
-        for number, change in enumerate(overview_data.changes(looked.since, looked.until), 1)
+        for number, change in enumerate(recent_changes.changes(looked.since, looked.until), 1)
     ]
-    jobs_now = overview_data.live(now, share)
+    jobs_now = tiles.live(now, share)
     measured, counted = jobs_now.measured, jobs_now.as_of
     context = {
         "section": "overview",
@@ -62,16 +62,16 @@ def overview(request: HttpRequest) -> HttpResponse:
         **({} if items else _normal(now)),
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,
-        "kpis": overview_data.kpis(now, share, jobs_now),
+        "kpis": tiles.kpis(now, share, jobs_now),
         "empty": not jobs_now.any_task,
         "counted": counted,
         "measured": measured,
         "measured_then": measured is not None and looked.since < measured <= looked.until,
         "stale": counted is not None and now - counted > STALE,
-        "cores": overview_data.running_cores(looked.since, looked.until, share, changed[:SHOWN_CHANGES]),
+        "cores": cores.running_cores(looked.since, looked.until, share, changed[:SHOWN_CHANGES]),
         "changes": changed[:SHOWN_CHANGES],
         "more_changes": len(changed) > SHOWN_CHANGES,
-        "waste": overview_data.waste(looked.since, looked.until, share, looked.parameters if looked.key else {}),
+        "waste": wasters.waste(looked.since, looked.until, share, looked.parameters if looked.key else {}),
         "views": [(view, address_of(view)) for view in _pinned(caller.name)],
         "looked": looked,
         "share": share,
@@ -84,7 +84,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def _normal(now: datetime) -> dict[str, Any]:
     """What "all normal" means: the rules, and when the last item ended; and what they do not look at, tasks that have failed."""
     return {
-        "normal": overview_data.normal(FAILED, now - overview_data.DAY),
+        "normal": tiles.normal(FAILED, now - tiles.DAY),
         "rules": [kind.title for kind in KINDS.values()],
         "failed_statuses": ",".join(FAILED),
     }

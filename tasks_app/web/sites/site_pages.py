@@ -18,7 +18,7 @@ from tasks_app.domain import words
 from tasks_app.drawing import bullets
 from tasks_app.lists.queue_columns import QUEUES
 from tasks_app.templatetags import dashboard as tags
-from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
@@ -169,7 +169,7 @@ LISTING = Listing(
 @require_safe
 def site_list(request: HttpRequest) -> HttpResponse:
     """Queues by name unless the address says another order."""
-    return listing.show(request, LISTING)
+    return list_page.show(request, LISTING)
 
 
 def _bullet_svg(bullet: bullets.Bullet) -> SafeString:

@@ -18,7 +18,7 @@ from tasks_app.api.v2.data_resources import TaskFileViewSet
 from tasks_app.lists.file_columns import FILES
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.web.lists import cells, listing
+from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
 
@@ -72,7 +72,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         places[replica.dataset].append(replica)
     made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
     catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
-    return listing.show(
+    return list_page.show(
         request,
         FETCHING if caller_of(request).may_fetch(task.user, task.working_group) else LISTING,
         File.objects.filter(task_id=task_id).as_seen(),

@@ -22,7 +22,7 @@ from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, Perio
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.web.lists import listing
+from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.tasks import command_buttons, page_queries, scout_words, sentences
 from tasks_app.web.tasks.folding import latest_lines
@@ -39,7 +39,7 @@ ERRORS = 200
 @require_safe
 def task_list(request: HttpRequest) -> HttpResponse:
     """Tasks, newest first unless the address says another order."""
-    return listing.show(request, LISTING)
+    return list_page.show(request, LISTING)
 
 
 def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> str:

@@ -19,7 +19,7 @@ from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task,
 from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.frame import comparing, keyset_pages
 from tasks_app.web.jobs.job_listing import LISTING as JOB_LISTING
-from tasks_app.web.lists import listing
+from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.machinery.trail import in_words
 from tasks_app.web.tasks import page_queries, scout_words, task_facts
@@ -56,7 +56,7 @@ JOBS = replace(JOB_LISTING, page="dashboard:task-jobs", template="tasks_app/task
 def task_jobs(request: HttpRequest, task_id: int) -> HttpResponse:
     """The jobs of the task, of all attempts or only of the last ones."""
     task = get_object_or_404(Task, pk=task_id)
-    return listing.show(
+    return list_page.show(
         request,
         JOBS,
         Job.objects.filter(task_id=task_id),

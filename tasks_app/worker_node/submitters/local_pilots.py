@@ -12,26 +12,20 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from jedisite.processes.children import die_with_parent, open_private
 from tasks_app.domain.retry_rules import ENDED_WITH_SERVICE
-from tasks_app.worker_node.pilot.job_report import HURRY
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
 from tasks_app.worker_node.pilot.main import LOCK_NAME
 from tasks_app.worker_node.pilot.payload import tail
 from tasks_app.worker_node.pilot.processes import adopt_orphans
 from tasks_app.worker_node.pilot.removing import remove_folder
-from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
-from tasks_app.worker_node.pilot.walls import JOB, Walls, limit, obey
-from tasks_app.worker_node.submitters import panda_pilots, pilot_outbox
 from tasks_app.worker_node.submitters.base import (
     ENDED,
     RENEW_EVERY_S,
@@ -45,130 +39,17 @@ from tasks_app.worker_node.submitters.base import (
     next_delay,
 )
 from tasks_app.worker_node.submitters.old_folders import FOLDER_PREFIX, SWEEP_LIMIT_S, sweep
+from tasks_app.worker_node.submitters.pilot_kinds import LOOK_EVERY_S, TOKEN, OwnPilot, PandaPilot
 
 log = logging.getLogger(__name__)
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 GRACE_S = 12.0
-LOOK_EVERY_S = 4.0
 ASK_EVERY_S = 3.0
 """Which of the running jobs are to be killed is asked at most so often, once for all pilots: their heartbeats tell much later."""
-COLLECT_EVERY_S = 0.5
-"""Files must be in the storage before somebody who heard of them looks: a pilot reports some seconds after it wrote them."""
 SWEEP_EVERY_S = 15.0
-TOKEN = "token"
-"""File in the folder of a pilot."""
 LONGEST_TOKEN = 1000
 LEFT = "Its pilot has ended without a last report"
 NO_TOKEN_DELAY_S = 5.0
-PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How one pilot is started: `dies_of` is the signal that it gets when this process dies, `limits` those of the kernel."""
-
-    command: list[str]
-    environment: dict[str, str]
-    folder: Path
-    dies_of: signal.Signals = signal.SIGTERM
-    quiet: bool = False
-    limits: Mapping[int, int] = field(default_factory=dict)
-
-    def before(self) -> Callable[[], None]:
-        """What the child does before it becomes the pilot."""
-        armed = die_with_parent(self.dies_of)
-
-        def begin() -> None:
-            armed()
-            if self.limits:
-                obey(self.limits)
-
-        return begin
-
-
-class OwnPilot:
-    """Our own small pilot."""
-
-    look_every_s = LOOK_EVERY_S
-
-    def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
-        path = ticket.file or folder / TOKEN
-        if ticket.file is None:
-            with open_private(path) as file:
-                file.write(ticket.token.encode())
-        return Launch(
-            pilot_command(spec, worker_id, folder), pilot_environment(os.environ, path, spec.server), CHECKOUT
-        )
-
-    def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
-        process.terminate()
-
-    def collect(self, folder: Path) -> None:
-        """It brings its outputs to the storage itself."""
-
-    def jobs(self, folder: Path) -> list[int]:
-        """What it works on: each job has a folder that begins with its number."""
-        numbers = [path.name.partition("-")[0] for path in folder.glob("[0-9]*-*")]
-        return [int(number) for number in numbers if number.isdecimal()]
-
-    def hurry(self, folder: Path) -> None:
-        """Make it ask the site now what it is to do."""
-        (folder / HURRY).touch()
-
-
-class PandaPilot:
-    """PanDA's own. `source` is its unpacked source, `walls` what stands round it, or why there are none."""
-
-    look_every_s = COLLECT_EVERY_S
-
-    def __init__(self, source: Path, storage: Path, walls: Walls | str) -> None:
-        """Raises CannotIsolateError."""
-        panda_pilots.check(source, walled=isinstance(walls, Walls))
-        self._source, self._storage = source, storage
-        self._walls = None if isinstance(walls, str) else walls
-        if isinstance(walls, str):
-            log.warning("payloads.unwalled jobs=administrators reason=%s", walls)
-
-    @property
-    def walled(self) -> bool:
-        return self._walls is not None
-
-    def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
-        panda_pilots.prepare(self._source, folder, ticket.token, spec.heartbeat_s, ticket.begins_with)
-        if self._walls is None:
-            outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
-            command = panda_pilots.isolated(panda_pilots.command(self._source, spec, self._storage))
-            environment = panda_pilots.environment(outer, self._source, folder, spec.server)
-        else:
-            walls = panda_pilots.walls_of(self._walls, worker_id, folder, self._storage)
-            walls.hand_over(folder)
-            command = walls.around(panda_pilots.command(self._source, spec, panda_pilots.INPUTS), folder)
-            environment = panda_pilots.environment(walls.environment(os.environ), self._source, Path(JOB), spec.server)
-            environment |= panda_pilots.inner(spec, Path(JOB))
-        # What holds it passes no signals on, and kills what it holds when it is killed.
-        fuses = limit(spec.memory_mb, 0, folder) if self._walls else {}
-        return Launch(command, environment, folder, dies_of=signal.SIGKILL, quiet=True, limits=fuses)
-
-    def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
-        with contextlib.suppress(psutil.Error):
-            held = psutil.Process(process.pid).children()
-            if self._walls:  # the first process in there is still bubblewrap
-                held = [pilot for first in held for pilot in first.children()]
-            for pilot in held:
-                pilot.terminate()
-
-    def collect(self, folder: Path) -> None:
-        """Bring to the storage what a pilot behind walls has written for it."""
-        if self._walls:
-            pilot_outbox.take(folder / panda_pilots.OUTBOX, self._storage)
-
-    def jobs(self, folder: Path) -> list[int]:
-        """It hears of its job by its heartbeat alone."""
-        return []
-
-    def hurry(self, folder: Path) -> None:
-        """Nothing makes it ask before its time."""
 
 
 @dataclass(slots=True)
@@ -414,24 +295,3 @@ def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: La
                     log.warning("pilot.not_started trouble=%s next_in_s=%.1f", exc, NO_TOKEN_DELAY_S)
                 trouble = str(exc)
         submitter.wait(stop, LOOK_EVERY_S if running == slots else max(0.0, due - now))
-
-
-def pilot_command(spec: PilotSpec, worker_id: int, folder: Path) -> list[str]:
-    """How a pilot is started: without `manage.py`, whose start-up would cost each slot a second of CPU."""
-    command = [sys.executable, "-m", "tasks_app.worker_node.pilot", "--queue", spec.queue, "--work", str(folder)]
-    command += ["--heartbeat", f"{spec.heartbeat_s:g}", "--worker-id", str(worker_id)]
-    if spec.label:
-        command += ["--label", spec.label]
-    if spec.memory_mb:
-        command += ["--memory", str(spec.memory_mb)]
-    command += ["--isolation", spec.isolation]
-    command += [word for path in spec.readable for word in ("--readable", path)]
-    command += [word for path in spec.hidden for word in ("--hidden", path)]
-    command += ["--network"] if spec.network else []
-    return [*command, "--keep"] if spec.keep else command
-
-
-def pilot_environment(outer: Mapping[str, str], token: Path, server: str) -> dict[str, str]:
-    """Ours without what only the site's own processes need to know; the pilot's token stands in a file."""
-    env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
-    return env | {f"{TOKEN_VARIABLE}_FILE": str(token), SERVER_VARIABLE: server}

@@ -14,7 +14,7 @@ from brokerage_app.models import GlobalShare, Queue, Sample
 from tasks_app.attention import reading
 from tasks_app.counts import sampling, statistics
 from tasks_app.models import Job, JobStatusLog, Task
-from tasks_app.web.overview import overview_data
+from tasks_app.web.overview import tiles
 from tests.plans import fill_table, indexes, plan_of
 
 pytestmark = pytest.mark.django_db
@@ -78,7 +78,7 @@ def test_the_first_sample_bears_its_own_moment_so_that_no_page_names_one_before_
     sampling.sample(first)
     assert rows(AT)[("", "")] == (None, None, None, None, None, None, 0, 1, 480)
     assert rows(first)[("", "")] == (2, 10, 180.0, 1, 20.0, 1, 0, 0, 0)
-    assert overview_data.live(first + MINUTE, "").measured == first
+    assert tiles.live(first + MINUTE, "").measured == first
     Job.objects.filter(status="running").delete()
     Sample.objects.filter(at=first).update(running_jobs=0)
     assert reading.grid(first + MINUTE).idle_since == first

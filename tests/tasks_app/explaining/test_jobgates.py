@@ -5,7 +5,7 @@ import pytest
 
 from jedisite import refusals
 from tasks_app.domain.states import JobStatus
-from tasks_app.explaining.rules.gates import first_no
+from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.job_gates import GATES, ChosenFact, JobFacts, QueueFact, walk
 from tasks_app.explaining.rules.wait_facts import PilotFact
 

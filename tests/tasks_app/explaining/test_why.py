@@ -20,9 +20,9 @@ from jedisite.models import Agent, AuditEntry
 from tasks_app.commands import handlers
 from tasks_app.counts import statistics
 from tasks_app.domain.states import TaskStatus
-from tasks_app.explaining import following
-from tasks_app.explaining import why_task as tasks
-from tasks_app.explaining.rules.gates import first_no, walk
+from tasks_app.explaining import following, queries
+from tasks_app.explaining.rules.answers import first_no
+from tasks_app.explaining.rules.gates import walk
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskStatusLog
 from tests.statements import sent
@@ -252,7 +252,7 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
 def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]) -> None:
     made = make_task(status="running", error_dialog="a reason of long ago")
     handlers.pause(made, handlers.Order("pause", "ada", "wrong input"))
-    facts = tasks.facts_of(Task.objects.get(pk=made.id), timezone.now(), {}, None)
+    facts = queries.facts_of(Task.objects.get(pk=made.id), timezone.now(), {}, None)
     blocked = first_no(walk(facts))
     assert blocked is not None and blocked.sentence == "paused by ada: wrong input"
     assert TaskStatusLog.objects.get(task_id=made.id).reason == "paused by ada: wrong input"
@@ -435,7 +435,7 @@ def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_ta
     others = JobCount.objects.create(site="B", share="All", jobs=0, **waits)
 
     def found() -> str:
-        return tasks.facts_of(task, timezone.now(), {}, None).share_zero
+        return queries.facts_of(task, timezone.now(), {}, None).share_zero
 
     now = timezone.now()
     hour = now.replace(minute=0, second=0, microsecond=0)

@@ -22,8 +22,8 @@ from tasks_app.worker_node.submitters.base import (
     WorkerState,
     next_delay,
 )
-from tasks_app.worker_node.submitters.local_pilots import pilot_command, pilot_environment
 from tasks_app.worker_node.submitters.old_folders import sweep
+from tasks_app.worker_node.submitters.pilot_kinds import pilot_command, pilot_environment
 from tests.tasks_app.worker_node.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
 from tests.tasks_app.worker_node.site import LIMIT_S, TOKEN, Site
 

@@ -20,7 +20,8 @@ from tasks_app.attention.rounds import QUICK, SLOW
 from tasks_app.attention.rules.findings import Found
 from tasks_app.counts import statistics
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
-from tasks_app.web.overview import overview_data
+from tasks_app.web.overview import recent_changes, tiles
+from tasks_app.web.overview.cores import running_cores
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 13
@@ -148,14 +149,14 @@ def test_tasks_that_failed_are_told_beside_all_normal(
 
 def test_the_last_hour_is_that_before_the_time_that_is_stated(reader: Client) -> None:
     now = timezone.now()
-    step = now - (now - samples.ORIGIN) % overview_data.SPARK_STEP
+    step = now - (now - samples.ORIGIN) % tiles.SPARK_STEP
     measured = step + timedelta(minutes=10)
     for minutes, finished, failed in ((0, 40, 4), (5, 30, 3), (10, 15, 1), (55, 5, 2), (60, 900, 900)):
         Sample.objects.create(at=measured - timedelta(minutes=minutes), queued_jobs=1, finished=finished, failed=failed)
     at = measured + timedelta(minutes=1)
-    jobs_now = overview_data.live(at, "")
-    tiles = {kpi.label: kpi.value for kpi in overview_data.kpis(at, "", jobs_now)}
-    assert tiles["finished in the last hour"] == "90" and tiles["failure rate in the last hour"] == "10.0"
+    jobs_now = tiles.live(at, "")
+    shown = {kpi.label: kpi.value for kpi in tiles.kpis(at, "", jobs_now)}
+    assert shown["finished in the last hour"] == "90" and shown["failure rate in the last hour"] == "10.0"
 
 
 def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) -> None:
@@ -165,7 +166,7 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     at = until - timedelta(minutes=1)
     for share in ("", "Production"):
         Sample.objects.create(at=at, share=share, running_jobs=3, running_cores=24, queued_jobs=0)
-    cores = overview_data.running_cores(until - timedelta(hours=24), until, "", [])
+    cores = running_cores(until - timedelta(hours=24), until, "", [])
     assert cores is not None and [(layer.name, layer.last) for layer in cores.plot.layers] == [("Production", 24.0)]
     assert cores.rows[0] == (until, [24.0])
     drawn = cores.plot.layers[0].path
@@ -182,7 +183,7 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
 def test_descriptions_that_were_imported_are_a_change(db: None) -> None:
     audit.record("manage.py", "grid.import", "grid", "sites.json", details={"changed": {"sites": 1, "queues": 2}})
     now = timezone.now() + timedelta(minutes=1)
-    (change,) = overview_data.changes(now - timedelta(hours=1), now)
+    (change,) = recent_changes.changes(now - timedelta(hours=1), now)
     assert (change.who, change.what) == ("manage.py", "descriptions of the grid sites.json: imported (sites, queues)")
 
 
@@ -190,7 +191,7 @@ def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
     row = configuring.set_value("brokerage", "JOB_BROKER", "generic", by="ada", reason="cap test")
     audit.record("ada", "admin.change", "gdpconfig", row.pk, details={"changed": {"value": ["5", "6"]}})
     now = timezone.now() + timedelta(minutes=1)
-    told = [change.what for change in overview_data.changes(now - timedelta(hours=1), now)]
+    told = [change.what for change in recent_changes.changes(now - timedelta(hours=1), now)]
     assert told == [f"configuration {row}: changed (value)", f"configuration {row}: set"]
 
 

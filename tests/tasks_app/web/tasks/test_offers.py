@@ -14,8 +14,9 @@ from brokerage_app.models import Queue
 from jedisite.identity.callers import Caller, Role
 from tasks_app.commands import bulk
 from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskStatus
-from tasks_app.explaining.rules.gates import first_no, walk
-from tasks_app.explaining.why_task import facts_of
+from tasks_app.explaining.queries import facts_of
+from tasks_app.explaining.rules.answers import first_no
+from tasks_app.explaining.rules.gates import walk
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.params.acts import ACTS
 from tasks_app.web.tasks import command_buttons

@@ -1,49 +1,29 @@
-"""The resources as JSON. Names are those of the models; sizes and times carry their unit in the name."""
+"""The shapes of tasks, their datasets and their commands, and of what is sent to change them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Count
-from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from brokerage_app.models import Queue, VerdictRecord
-from jedisite.identity import tokens
-from jedisite.identity.one_line import check_one_line
-from jedisite.models import Agent, ApiToken
+from brokerage_app.models import VerdictRecord
 from jedisite.web.choices import Choice
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import StrictSerializer
-from tasks_app.ddm.fetching import is_made
 from tasks_app.domain import progress
-from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import TASK_FINAL, TaskCommand
-from tasks_app.models import (
-    Command,
-    Dataset,
-    File,
-    Job,
-    JobArchive,
-    JobFile,
-    JobMetadata,
-    JobParams,
-    JobStatusLog,
-    Task,
-    TaskStatusLog,
-)
+from tasks_app.models import Command, Dataset, Job, JobArchive, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
-from tasks_app.models.job import JobColumns
 from tasks_app.params import command_parameters
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission import amending, known_names
 from tasks_app.submission.assignment import check_share
 
 MOST_DATASETS = 200
-MOST_JOB_FILES = 1000
 LONGEST_REASON = 1000
 HIGHEST_PRIORITY = 100_000
 
@@ -304,205 +284,6 @@ class TaskQueueSerializer(serializers.Serializer[Any]):
     queues_tried = TriedSerializer(source="now.queues_tried", many=True)
     shares_tried = TriedSerializer(source="now.shares_tried", many=True)
     faults = serializers.ListField(source="now.faults", child=serializers.CharField())
-
-
-_CONTENT = "address from which the content is fetched; null for inputs, and for what no job has stored"
-
-
-def _content_of(context: Mapping[str, Any], file_id: int | None, type: str, surl: str | None) -> str | None:
-    if not file_id or not is_made(type, surl):
-        return None
-    path = reverse("api-v2:file-content", args=[file_id])
-    request = context.get("request")
-    return str(request.build_absolute_uri(path)) if request is not None else path
-
-
-class FileSerializer(serializers.ModelSerializer[File]):
-    """A file; its queryset is `as_seen`."""
-
-    status = serializers.CharField(
-        source="seen_status",
-        read_only=True,
-        help_text="`failed` of an input: for good, unless a retry gives it more attempts",
-    )
-
-    content = serializers.SerializerMethodField(help_text=_CONTENT)
-
-    class Meta:
-        model = File
-        fields = [
-            "id",
-            "task_id",
-            "dataset_id",
-            "lfn",
-            "scope",
-            "guid",
-            "type",
-            "status",
-            "size",
-            "checksum",
-            "events",
-            "start_event",
-            "end_event",
-            "first_event",
-            "attempt",
-            "max_attempt",
-            "failed_attempt",
-            "job_id",
-            "lumi_block",
-            "creation_date",
-            "last_attempt_time",
-            "surl",
-            "content",
-        ]
-
-    def get_content(self, file: File) -> str | None:
-        return _content_of(self.context, file.id, file.type, file.surl)
-
-
-class JobRowSerializer(serializers.ModelSerializer[Job]):
-    """A job in a list."""
-
-    class Meta:
-        model = Job
-        fields = [
-            "id",
-            "task_id",
-            "name",
-            "status",
-            "sub_status",
-            "user",
-            "site",
-            "worker_node",
-            "transformation",
-            "processing_type",
-            "prod_source_label",
-            "current_priority",
-            "attempt",
-            "core_count",
-            "min_ram_mb",
-            "creation_time",
-            "modification_time",
-            "start_time",
-            "end_time",
-            "events",
-            "max_rss_kb",
-            "cpu_time_s",
-            "pilot_error_code",
-            "pilot_error_diag",
-            "exe_error_code",
-            "exe_error_diag",
-            "trans_exit_code",
-        ]
-
-
-class JobFileSerializer(serializers.ModelSerializer[JobFile]):
-    """A file of a job: `id` is that of this row, `file_id` that of the file."""
-
-    content = serializers.SerializerMethodField(help_text=_CONTENT)
-
-    class Meta:
-        model = JobFile
-        exclude = ["job_id", "task_id"]
-
-    def get_content(self, file: JobFile) -> str | None:
-        return _content_of(self.context, file.file_id, file.type, file.surl)
-
-
-class JobLogSerializer(serializers.ModelSerializer[JobStatusLog]):
-    class Meta:
-        model = JobStatusLog
-        fields = ["status", "at", "site", "by", "reason"]
-
-
-class JobSerializer(serializers.ModelSerializer[Job]):
-    """One job with all its columns, the first 1 000 of its files, its command line, the payload's report and its history."""
-
-    archived = serializers.SerializerMethodField()
-    error = serializers.SerializerMethodField(help_text="component and code of the error that explains a job")
-    error_says = serializers.SerializerMethodField(help_text="what happened, in a sentence")
-    error_detail = serializers.SerializerMethodField(help_text="the message of the part that failed")
-    params = serializers.SerializerMethodField()
-    metadata = serializers.SerializerMethodField()
-    files = serializers.SerializerMethodField()
-    log = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Job
-        exclude = ["fence", "secret_hash"]
-
-    def get_archived(self, job: JobColumns) -> bool:
-        return isinstance(job, JobArchive)
-
-    def get_error(self, job: JobColumns) -> str | None:
-        error = error_of(vars(job))
-        return error.key if error else None
-
-    def get_error_says(self, job: JobColumns) -> str | None:
-        error = error_of(vars(job))
-        return error.sentence if error else None
-
-    def get_error_detail(self, job: JobColumns) -> str | None:
-        error = error_of(vars(job))
-        return error.detail if error else None
-
-    def get_params(self, job: JobColumns) -> str | None:
-        return JobParams.objects.filter(pk=job.id).values_list("params", flat=True).first()
-
-    @extend_schema_field({"nullable": True})
-    def get_metadata(self, job: JobColumns) -> Any:
-        return JobMetadata.objects.filter(pk=job.id).values_list("metadata", flat=True).first()
-
-    @extend_schema_field(JobFileSerializer(many=True))
-    def get_files(self, job: JobColumns) -> Any:
-        files = JobFile.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES]
-        return JobFileSerializer(files, many=True, context=self.context).data
-
-    @extend_schema_field(JobLogSerializer(many=True))
-    def get_log(self, job: JobColumns) -> Any:
-        return JobLogSerializer(
-            JobStatusLog.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES], many=True
-        ).data
-
-
-class QueueSerializer(serializers.ModelSerializer[Queue]):
-    class Meta:
-        model = Queue
-        exclude = ["data"]
-
-
-class AgentSerializer(serializers.ModelSerializer[Agent]):
-    """An agent; of its last error, the last line."""
-
-    last_error = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Agent
-        exclude = ["fence", "queued_at", "unended_since"]
-
-    def get_last_error(self, agent: Agent) -> str:
-        return agent.last_error.strip().rpartition("\n")[2]
-
-
-class TokenSerializer(serializers.ModelSerializer[ApiToken]):
-    class Meta:
-        model = ApiToken
-        fields = ["id", "name", "scope", "prefix", "created", "expires", "last_used", "revoked"]
-
-
-class NewTokenSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=100, validators=[check_one_line], help_text="what it is for")
-    scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
-    days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
-
-
-class MadeTokenSerializer(TokenSerializer):
-    """A new token. `token` is shown this once."""
-
-    token = serializers.CharField(read_only=True)
-
-    class Meta(TokenSerializer.Meta):
-        fields = [*TokenSerializer.Meta.fields, "token"]
 
 
 @extend_schema_serializer(component_name="TaskParameter")
