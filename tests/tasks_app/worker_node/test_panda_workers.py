@@ -194,15 +194,16 @@ STARTER = """
 import signal, sys
 from pathlib import Path
 from tasks_app.worker_node.pilot.latch import Latch
-from tasks_app.worker_node.submitters import panda
+from tasks_app.worker_node.submitters import panda_pilots
 from tasks_app.worker_node.submitters.base import ENDED, OneForAll, PilotSpec, Ticket
-from tasks_app.worker_node.submitters.local_pilots import LocalSubmitter, PandaPilot
+from tasks_app.worker_node.submitters.local_pilots import LocalSubmitter
+from tasks_app.worker_node.submitters.pilot_kinds import PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 class WithProgram(OneForAll):
     def make(self, worker_id):
         return Ticket(self.token, begins_with=sys.argv[3])
-walls = panda.find_walls(source, [str(home.parent)], [str(home)])
+walls = panda_pilots.find_walls(source, [str(home.parent)], [str(home)])
 submitter = LocalSubmitter(home / "work", PandaPilot(source, home / "storage", walls), WithProgram("jedi_swordfish"))
 (worker,) = submitter.submit(PilotSpec("LAB", "http://127.0.0.1:8000"), 1)
 never, asked = Latch(), False
