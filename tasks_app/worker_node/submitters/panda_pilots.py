@@ -87,7 +87,11 @@ def find_walls(source: Path, readable: Sequence[str], hidden: Sequence[str]) -> 
 def walls_of(found: Walls, number: int, folder: Path, storage: Path) -> Walls:
     """Those of one pilot, for which `prepare` has been called; `number` is one that no other pilot of today has."""
     mine = replace(found.of_another(number), links=((f"{JOB}/{OUTBOX}", str(storage)),))
-    shown = [(str(storage), INPUTS), (str(TRANSFORMS), f"{INNER}/transforms"), (str(CODE), f"{INNER}/worker_node/pilot")]
+    shown = [
+        (str(storage), INPUTS),
+        (str(TRANSFORMS), f"{INNER}/transforms"),
+        (str(CODE), f"{INNER}/worker_node/pilot"),
+    ]
     if mine.uid is not None:
         # It asks `whoami` who it is, and `ps` for the processes of that name.
         (folder / "passwd").write_text(f"payload:x:{mine.uid}:{mine.uid}::{JOB}/home:/bin/sh\n")
