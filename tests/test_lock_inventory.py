@@ -47,9 +47,7 @@ TESTED: dict[str, str] = {
     "tasks_app/agents/post_processor.py:finish 2": _ENDED,
     "tasks_app/agents/watchdogs/archive.py:run": f"{_PASSED}[old_jobs]",
     "tasks_app/agents/watchdogs/expired_datasets.py:run": f"{_PASSED}[expired]",
-    "tasks_app/agents/watchdogs/old_messages.py:delete_oldest": (
-        f"{_LOCKS}:test_old_messages_go_where_nobody_has_them"
-    ),
+    "tasks_app/upkeep/old_rows.py:delete_oldest": (f"{_LOCKS}:test_old_messages_go_where_nobody_has_them"),
     "tasks_app/agents/watchdogs/paused_tasks.py:run": f"{_PASSED}[of_paused]",
     "tasks_app/agents/watchdogs/second_look.py:_ask_again": (
         f"{_LOCKS}:test_a_new_measurement_is_asked_for_where_the_row_is_free"

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
-from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
+from tasks_app.upkeep.old_rows import LIMIT, delete_oldest
 
 KEEP_FAILURES = timedelta(days=30)
 KEEP_COUNTS = timedelta(days=15)

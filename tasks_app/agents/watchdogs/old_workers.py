@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
-from tasks_app.agents.watchdogs.old_messages import LIMIT, delete_oldest
+from tasks_app.upkeep.old_rows import LIMIT, delete_oldest
 
 KEEP_WORKERS = timedelta(days=90)
 KEEP_WORDS = timedelta(days=7)
