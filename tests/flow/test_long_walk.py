@@ -18,9 +18,10 @@ from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
 from tests.flow.test_random_walk import SCOUTS, Walk
+from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("books")
-STEPS = 4000
+STEPS = cases(1500, full=4000)
 AUDIT_EVERY = 500
 FAMILIES = 6
 

@@ -35,6 +35,7 @@ from tests.flow.driving import (
     wake,
 )
 from tests.flow.pilot import Pilot, final_report, report
+from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("books")
 STEPS = 300
@@ -209,7 +210,7 @@ class Walk:
                 return
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("seed", range(1, 1 + cases(3, full=5)))
 def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(seed: int) -> None:
     walk = Walk(seed)
     for number in range(1, STEPS + 1):

@@ -1,6 +1,7 @@
 """Sends what schemathesis invents from the schema, in process, and rolls back whatever a request did.
 
-The cases are the same in every run. `FUZZ_CASES=500` makes that many cases of each call, new ones each time.
+The cases are the same in every run, more of them with `JEDI_TEST_ALL=full`. `FUZZ_CASES=500` makes that many of each
+call, new ones each time.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from schemathesis import GenerationMode
 from schemathesis.generation.case import Case
 from schemathesis.schemas import APIOperation, BaseSchema
 
+from tests.thorough import cases
+
 NUMBER = 20_000_000
-CASES = 20
+CASES = cases(12, full=60)
 Judge = Callable[[Case, HttpResponse], bool]
 """Looks at an answer, with an AssertionError for what must not be; whether the request was refused."""
 

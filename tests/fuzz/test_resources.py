@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.fuzz.sending import Fuzz, on_the_wire
+from tests.fuzz.sending import CASES, Fuzz, on_the_wire
 
 pytestmark = pytest.mark.django_db
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -32,4 +32,4 @@ def judge(case: Case, answer: HttpResponse) -> bool:
 def test_every_answer_of_the_resources_is_what_the_schema_says(fuzz: Callable[..., Fuzz]) -> None:
     requests = fuzz(lambda path: path.startswith("/api/v2/"), judge)
     requests.run()
-    assert requests.sent > 10 * len(requests.operations) > 400
+    assert len(requests.operations) > 40 and requests.sent > CASES / 2 * len(requests.operations)
