@@ -23,7 +23,7 @@ from schemathesis.schemas import APIOperation, BaseSchema
 from tests.thorough import cases
 
 NUMBER = 20_000_000
-CASES = cases(12, full=60)
+CASES = int(os.environ.get("FUZZ_CASES", cases(12, full=60)))
 Judge = Callable[[Case, HttpResponse], bool]
 """Looks at an answer, with an AssertionError for what must not be; whether the request was refused."""
 
@@ -64,7 +64,7 @@ class Fuzz:
         modes = [operation.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
 
         @settings(
-            max_examples=int(os.environ.get("FUZZ_CASES", CASES)),
+            max_examples=CASES,
             derandomize="FUZZ_CASES" not in os.environ,
             database=None,
             deadline=None,
