@@ -14,7 +14,7 @@ _MERGE = "the files of a merge: what they hold is written with them"
 _LOST = "a lost file: its readers and makers are found in the same transaction"
 
 STILL_ELSEWHERE = {
-    "tasks_app/agents/commando.py:_obey_one": f"{_OTHER}: of a command",
+    "tasks_app/commands/obeying.py:obey_next": f"{_OTHER}: of a command",
     "tasks_app/commands/rerun.py:_open_outputs": f"{_OTHER}: of datasets",
     "tasks_app/outcomes/dataset_endings.py:_end_outputs": f"{_OTHER}: of datasets",
     "tasks_app/outcomes/dataset_endings.py:call_done": f"{_OTHER}: of datasets",
