@@ -19,18 +19,20 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    NOTHING = "nothing"  # open to anybody: the site's health, transforms that ship with it
-    READ = "read"  # look at tasks, jobs, agents
-    SUBMIT = "submit"  # submit tasks, command one's own
-    TOKENS = "make tokens"  # make and revoke one's own tokens, let a device in
-    COMMAND_ANY = "command any"  # command anybody's tasks
-    STEER = "steer"  # reassign and release tasks, change their priorities, shares and needs
-    OPERATE = "operate"  # run and pause agents
-    PILOT = "pilot"  # fetch jobs and report on them
-    WORKERS = "report workers"  # start pilots: report on the workers in which they run, obey commands about them
-    SITE_DATA = "site data"  # descriptions of queues and storage
-    TELL = "tell"  # send messages of other systems in
-    FETCH_ANY = "fetch any"  # fetch the files that anybody's tasks made
+    """What each allows stands in RIGHT_WORDS."""
+
+    NOTHING = "nothing"
+    READ = "read"
+    SUBMIT = "submit"
+    TOKENS = "make tokens"
+    COMMAND_ANY = "command any"
+    STEER = "steer"
+    OPERATE = "operate"
+    PILOT = "pilot"
+    WORKERS = "report workers"
+    SITE_DATA = "site data"
+    TELL = "tell"
+    FETCH_ANY = "fetch any"
 
 
 ALL = frozenset({Right.NOTHING})
@@ -49,13 +51,13 @@ RIGHTS: dict[Role, frozenset[Right]] = {
 
 
 RIGHT_WORDS: dict[Right, str] = {
-    Right.NOTHING: "see what is open to anybody",
+    Right.NOTHING: "see what is open to anybody: the site's health, transforms that ship with it",
     Right.READ: "look at tasks, jobs, sites and agents",
     Right.SUBMIT: "submit tasks and command one's own",
     Right.TOKENS: "make and revoke one's own tokens, let a device in",
     Right.COMMAND_ANY: "command anybody's tasks",
     Right.STEER: "reassign and release tasks, change their priorities, shares and needs, and the targets of shares",
-    Right.OPERATE: "run and pause agents, set the status of queues",
+    Right.OPERATE: "run and pause agents, set the status of queues, classify errors, and take on what needs attention",
     Right.PILOT: "fetch jobs and report on them",
     Right.WORKERS: "report on the workers in which pilots run, and obey commands about them",
     Right.SITE_DATA: "read the descriptions of queues and storage",

@@ -187,7 +187,7 @@ def wake_tasks(task_ids: Sequence[int], *agents: str) -> None:
 
 
 _CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task_broker"}
-"""The agent that parks a task sets the wait; see `timeouts.pending_wait`."""
+"""The agent that parks a task sets the wait; see `timeout_limits.pending_wait`."""
 
 
 @transaction.atomic

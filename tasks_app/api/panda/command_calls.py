@@ -58,17 +58,15 @@ class IncreaseParams(CommandParams):
     increase = Id(required=False, allow_null=True)
 
 
-PARAMS = {"finish": FinishParams, "retry": RetryParams, "increase_attempts": IncreaseParams}
-
-
-def _view_of(name: str) -> type[PandaView]:
-    """The view of one command."""
+def _view_of(address: str, params: type[Params] = CommandParams) -> type[PandaView]:
+    """The view of one command. Its address is given whole, so that a search for it leads here."""
+    name = address.removeprefix("task/")
 
     def command(ask: Ask) -> HttpResponse:
         return _answer(name, ask.caller, ask.given)
 
     command.__doc__ = f"Command a task: {name.replace('_', ' ')}."
-    return call(f"task/{name}", "POST", Right.SUBMIT, PARAMS.get(name, CommandParams), data=OpenApiTypes.INT)(command)
+    return call(address, "POST", Right.SUBMIT, params, data=OpenApiTypes.INT)(command)
 
 
 class ReactivateParams(CommandParams):
@@ -136,4 +134,12 @@ def _said(name: str, code: int, message: str) -> HttpResponse:
     return envelope(code, message=message, success=name == "retry" or code == DONE)
 
 
-(kill, finish, retry, reload_input, pause, resume, avalanche, release, increase_attempts) = map(_view_of, NAMES)
+kill = _view_of("task/kill")
+finish = _view_of("task/finish", FinishParams)
+retry = _view_of("task/retry", RetryParams)
+reload_input = _view_of("task/reload_input")
+pause = _view_of("task/pause")
+resume = _view_of("task/resume")
+avalanche = _view_of("task/avalanche")
+release = _view_of("task/release")
+increase_attempts = _view_of("task/increase_attempts", IncreaseParams)

@@ -63,17 +63,17 @@ def get_user_secrets(ask: Ask) -> HttpResponse:
     return answer
 
 
-def _none_here(name: str, right: Right, what: str, method: str = "GET") -> type[PandaView]:
+def _none_here(address: str, right: Right, what: str, method: str = "GET") -> type[PandaView]:
     """A call for a credential of the site, which it has none of."""
 
     def refuse(ask: Ask) -> HttpResponse:
         return refused(f"this site keeps no {what}")
 
     refuse.__doc__ = f"This site keeps no {what}: always refused."
-    return call(f"creds/{name}", method, right, data=OpenApiTypes.NONE)(refuse)
+    return call(address, method, right, data=OpenApiTypes.NONE)(refuse)
 
 
-get_proxy = _none_here("get_proxy", Right.SITE_DATA, "X.509 proxies: its pilots and workers come with tokens")
-get_token_key = _none_here("get_token_key", Right.SITE_DATA, "token keys")
-get_key_pair = _none_here("get_key_pair", Right.SITE_DATA, "pairs of keys")
-get_access_token = _none_here("get_access_token", Right.SITE_DATA, "access tokens for others")
+get_proxy = _none_here("creds/get_proxy", Right.SITE_DATA, "X.509 proxies: its pilots and workers come with tokens")
+get_token_key = _none_here("creds/get_token_key", Right.SITE_DATA, "token keys")
+get_key_pair = _none_here("creds/get_key_pair", Right.SITE_DATA, "pairs of keys")
+get_access_token = _none_here("creds/get_access_token", Right.SITE_DATA, "access tokens for others")
