@@ -8,6 +8,7 @@ from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.filters import analysis, policy, resources, software_rules, state
 from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
+from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.site_view import SiteView
 
 
@@ -112,6 +113,66 @@ def _is_bound(case: AnalysisCase) -> bool:
 def _wants_files(case: AnalysisCase) -> bool:
     return bool(case.near.whole)
 
+
+ORDER: Final = (
+    codes.NO_DATA_THERE,
+    codes.SITE_OFFLINE,
+    codes.SITE_PAUSED,
+    codes.SITE_STANDBY,
+    codes.SITE_BROKEROFF,
+    codes.SITE_TEST_ONLY,
+    codes.ZERO_SHARE,
+    codes.DISK_IO_BUSY,
+    codes.IO_INTENSITY,
+    codes.VIRTUAL_STORAGE,
+    codes.TOO_FEW_CORES,
+    codes.MULTI_CORE_ONLY,
+    codes.TOO_MANY_CORES,
+    codes.HARDWARE_RESERVED,
+    codes.NO_RELEASE,
+    codes.NO_CPU,
+    codes.NO_GPU,
+    codes.NO_CONTAINER,
+    codes.NO_PLATFORM,
+    codes.LOW_MEMORY,
+    codes.HIGH_MEMORY,
+    codes.NO_DIRECT_ACCESS,
+    codes.SCRATCH_DISK,
+    codes.NO_OUTPUT_STORAGE,
+    codes.STORAGE_FULL,
+    codes.INPUT_NOT_READABLE,
+    codes.OUTPUT_NOT_WRITABLE,
+    codes.STORAGE_NOT_RECEIVING,
+    codes.STORAGE_NOT_SENDING,
+    codes.SOURCE_NOT_SENDING,
+    codes.LOCAL_QUOTA,
+    codes.SHORT_WALLTIME,
+    codes.LONG_WALLTIME,
+    codes.SHORT_FOR_SCOUTS,
+    codes.SHORT_FOR_UNKNOWN,
+    codes.NO_PILOTS,
+    codes.EXCLUDED,
+    codes.NOT_INCLUDED,
+    codes.OTHER_CLOUD,
+    codes.NOT_PREASSIGNED,
+    codes.FILES_NOT_THERE,
+    codes.BUILD_FAILS_THERE,
+    codes.QUEUE_FULL,
+    codes.USER_QUEUE_LONG,
+    codes.CLOSED_THERE,
+    codes.TAKEN_BACK,
+    codes.FAILING_THERE,
+    codes.OVERLOADED,
+    codes.OVERLOADED_VIRTUAL,
+    codes.HOSPITAL,
+    codes.PILOTS_STOPPED,
+    codes.BELOW_MIN_WEIGHT,
+    codes.LOW_WEIGHT,
+    # These two count as the last, wherever their rules are asked.
+    codes.BAD_ARCHITECTURE,
+    codes.QUEUE_FULL_OF_TYPE,
+)
+"""Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
 
 DIRECT_ONLY: Final = 2
 

@@ -81,6 +81,45 @@ RULES: Final[tuple[Rule[GenericCase, SiteView], ...]] = (
     Rule(state.has_pilots_for_queued),
     Rule(policy.can_build, policy.builds_fail),
 )
+ORDER: Final = (
+    codes.OTHER_CLOUD,
+    codes.NOT_PREASSIGNED,
+    codes.SITE_OFFLINE,
+    codes.SITE_PAUSED,
+    codes.SITE_STANDBY,
+    codes.SITE_BROKEROFF,
+    codes.SITE_TEST_ONLY,
+    codes.EXCLUDED,
+    codes.NOT_INCLUDED,
+    codes.SCRATCH_DISK,
+    codes.STORAGE_FULL,
+    codes.SHORT_WALLTIME,
+    codes.LONG_WALLTIME,
+    codes.TOO_FEW_CORES,
+    codes.MULTI_CORE_ONLY,
+    codes.LOW_MEMORY,
+    codes.HIGH_MEMORY,
+    codes.PROCESSING_TYPE,
+    codes.BAD_ARCHITECTURE,
+    codes.NO_RELEASE,
+    codes.NO_CPU,
+    codes.NO_GPU,
+    codes.NO_CONTAINER,
+    codes.HARDWARE_RESERVED,
+    codes.NO_PLATFORM,
+    codes.SOURCE_NOT_SENDING,
+    codes.INPUT_NOT_READABLE,
+    codes.OUTPUT_NOT_WRITABLE,
+    codes.NO_PILOTS,
+    codes.BUILD_FAILS_THERE,
+    codes.QUEUE_FULL,
+    codes.USER_QUEUE_LONG,
+    codes.TAKEN_BACK,
+    codes.PILOTS_STOPPED,
+    codes.LOW_WEIGHT,
+)
+"""Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
+
 MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""
 

@@ -13,6 +13,75 @@ from brokerage_app.formulas.zeroshare import EXEMPT_WORK_QUEUES
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.site_view import SiteView
 
+ORDER: Final = (
+    codes.SITE_OFFLINE,
+    codes.SITE_PAUSED,
+    codes.SITE_STANDBY,
+    codes.SITE_BROKEROFF,
+    codes.SITE_TEST_ONLY,
+    codes.NUCLEUS_NOT_WRITABLE,
+    codes.LINKS_FULL,
+    codes.LINK_BLOCKED,
+    codes.LINK_FULL,
+    codes.OPPORTUNISTIC,
+    codes.INACTIVE,
+    codes.ZERO_SHARE,
+    codes.JUMBO_QUEUE,
+    codes.FEW_EVENTS,
+    codes.DISK_IO_BUSY,
+    codes.TOO_FEW_CORES,
+    codes.MULTI_CORE_ONLY,
+    codes.TOO_MANY_CORES,
+    codes.NO_RELEASE,
+    codes.NO_CPU,
+    codes.NO_GPU,
+    codes.NO_CONTAINER,
+    codes.HARDWARE_RESERVED,
+    codes.BAD_ARCHITECTURE,
+    codes.NO_PLATFORM,
+    codes.LOW_MEMORY,
+    codes.HIGH_MEMORY,
+    codes.NO_DIRECT_ACCESS,
+    codes.SCRATCH_DISK,
+    codes.STORAGE_FULL,
+    codes.INPUT_NOT_READABLE,
+    codes.OUTPUT_NOT_WRITABLE,
+    codes.STORAGE_NOT_RECEIVING,
+    codes.STORAGE_NOT_SENDING,
+    codes.SOURCE_NOT_SENDING,
+    codes.SHORT_WALLTIME,
+    codes.SHORT_FOR_SCOUTS,
+    codes.SHORT_FOR_UNKNOWN,
+    codes.LONG_WALLTIME,
+    codes.NO_CONNECTIVITY,
+    codes.NO_EVENT_SERVICE,
+    codes.EVENT_SERVICE_HIGH_ONLY,
+    codes.EVENT_SERVICE_NEEDS_CORES,
+    codes.EVENT_SERVICE_ONLY,
+    codes.TOO_MANY_TRANSFERRING,
+    codes.NON_PLEDGED,
+    codes.OVER_PLEDGED,
+    codes.OUTSIDE_NUCLEUS,
+    codes.IO_INTENSITY,
+    codes.OUTSIDE_FULL_CHAIN,
+    codes.FULL_CHAIN_ONLY,
+    codes.NO_PILOTS,
+    codes.BUILD_FAILS_THERE,
+    codes.TOO_MUCH_INPUT_MISSING,
+    codes.LOCKED,
+    codes.INPUT_NOT_LOCAL,
+    codes.QUEUE_FULL,
+    codes.SLOW_NETWORK,
+    codes.QUEUE_FULL_OF_TYPE,
+    codes.TAKEN_BACK,
+    codes.PILOTS_STOPPED,
+    codes.BOOTSTRAP_ELSEWHERE,
+    codes.BELOW_MIN_WEIGHT,
+    codes.NOT_BUSIEST_OF_NUCLEUS,
+    codes.LOW_WEIGHT,
+)
+"""Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
+
 LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
         codes.SITE_OFFLINE: "-status",
@@ -79,7 +148,7 @@ LABELS: Final[Mapping[str, str]] = MappingProxyType(
         codes.LOW_WEIGHT: "-low_weight",
     }
 )
-"""What PanDA's logs call each reason. Queues that are no candidates at all have no label there."""
+"""What PanDA's logs call each reason: words only, `ORDER` has the order. Queues that are no candidates have no label there."""
 
 
 def _has_nucleus(case: ProductionCase) -> bool:

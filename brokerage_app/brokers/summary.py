@@ -31,10 +31,14 @@ class Summary:
 
 
 def summary(
-    verdict: Verdict, labels: Mapping[str, str], *, queue_of: Callable[[str], str] = lambda name: name
+    verdict: Verdict,
+    labels: Mapping[str, str],
+    order: Mapping[str, int],
+    *,
+    queue_of: Callable[[str], str] = lambda name: name,
 ) -> Summary:
-    """The summary of a verdict. `labels`: by code, in the order of the rules; `queue_of`: the queue of a pseudo queue."""
-    order = list(dict.fromkeys(labels.values()))
+    """The summary of a verdict. `labels`: by code; `order`: the places of codes; `queue_of`: the queue of a pseudo queue."""
+    labelled = sorted((code for code in labels if code in order), key=order.__getitem__)
     by_label: dict[str, set[str]] = {}
     for skip in verdict.skipped:
         if skip.code in labels:
@@ -42,7 +46,7 @@ def summary(
     left = {choice.site for choice in verdict.chosen}.union(*by_label.values())
     initial = number = _count(left, queue_of)
     cuts: list[Cut] = []
-    for label in order:
+    for label in dict.fromkeys(labels[code] for code in labelled):
         if label not in by_label:
             continue
         left -= by_label[label]

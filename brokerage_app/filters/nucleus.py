@@ -16,6 +16,20 @@ from brokerage_app.vocabulary.snapshot import Nucleus
 
 ACTIVE: Final = "ACTIVE"
 
+ORDER: Final = (
+    codes.NUCLEUS_INACTIVE,
+    codes.NUCLEUS_BACKLOG,
+    codes.NUCLEUS_NO_STORAGE,
+    codes.NUCLEUS_READ_DOWN,
+    codes.NUCLEUS_WRITE_DOWN,
+    codes.NUCLEUS_SPACE,
+    codes.NUCLEUS_NO_QUEUE,
+    codes.NUCLEUS_INPUT_SIZE,
+    codes.NUCLEUS_INPUT_FILES,
+    codes.NUCLEUS_FULL_CHAIN,
+)
+"""Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
+
 LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "-status": codes.NUCLEUS_INACTIVE,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.brokers.funnel import PRODUCTION, order_of
 from brokerage_app.brokers.production_job import ProductionSettings, broker, case_of, hint
 from brokerage_app.brokers.production_rules import FINAL, LABELS, RULES
 from brokerage_app.brokers.summary import Cut, summary
@@ -225,7 +226,7 @@ def test_the_integrated_case() -> None:
         "Q5": "-status",
         "Q6": "-lowmemory",
     }
-    found = summary(verdict, LABELS)
+    found = summary(verdict, LABELS, order_of(PRODUCTION))
     assert found.initial == 6 and found.final == 2
     assert [(cut.label, cut.before, cut.after, cut.percent) for cut in found.cuts] == [
         ("-status", 6, 5, 17),
@@ -237,7 +238,9 @@ def test_the_integrated_case() -> None:
 
 def test_the_summary_counts_pseudo_queues_once() -> None:
     parts = [queue("P/A", parent="P", cores=1), queue("P/B", parent="P"), queue("R", cores=1)]
-    found = summary(broker(ALONE, grid(*parts)), LABELS, queue_of=lambda name: name.partition("/")[0])
+    found = summary(
+        broker(ALONE, grid(*parts)), LABELS, order_of(PRODUCTION), queue_of=lambda name: name.partition("/")[0]
+    )
     assert (found.initial, found.final, found.cuts) == (2, 1, (Cut("-cpucore", 2, 1),))
 
 
