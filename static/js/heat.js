@@ -1,55 +1,68 @@
-// Heat maps: an element with data-heat="id" is drawn from the JSON with that id ({rows, columns, cells: [[x, y, n]], most}).
-// The table beside it has the same numbers for whoever has no script.
-"use strict";
-
+// Heat maps: an element with data-heat="id" is drawn from the JSON with that id: {rows, columns, cells: [[x, y, n]], measure, urls},
+// where `urls` are addresses of the cells, or none. A table beside it has the same numbers for whoever has no script.
 (() => {
-  const ROW_PX = 17;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  // Custom properties with light-dark() are resolved by a property that takes a colour.
+  "use strict";
+  const ROW_PX = 20, AXES_PX = 190, NARROW_PX = 600;
+  // Charts by their element; those whose element was replaced by a refresh are thrown away.
+  const charts = new Map();
+
+  // light-dark() is resolved by the browser where it is used, not where it is declared: an element is asked.
   function resolved(name) {
     const probe = document.createElement("span");
-    probe.style.color = colour(name);
+    probe.style.color = `var(${name})`;
     document.body.append(probe);
     const found = getComputedStyle(probe).color;
     probe.remove();
     return found;
   }
-  const NARROW_PX = 700;
-  function option(data, width) {
-    const text = { color: resolved("--muted"), fontSize: 11 };
+
+  function option(heat, narrow) {
+    const text = resolved("--text"), muted = resolved("--muted"), line = resolved("--line");
+    // Names of sites often begin alike: the middle is left out.
+    const half = narrow ? 7 : 15;
+    const short = (words) => (words.length > 2 * half ? `${words.slice(0, half - 1)}…${words.slice(-half)}` : words);
+    const values = heat.cells.map(([x, y, value]) => [x, y, Math.log1p(value)]);
+    const labels = { color: muted, formatter: short, interval: 0 };
     return {
       animation: false,
-      aria: { enabled: true },
-      grid: { left: 8, right: 8, top: 8, bottom: 56, containLabel: true },
-      tooltip: { renderMode: "richText", formatter: (one) => `${data.rows[one.value[1]]}\n${data.columns[one.value[0]]}: ${one.value[2].toLocaleString("en-GB")}` },
-      xAxis: { type: "category", data: data.columns, position: "top", axisLabel: { ...text, rotate: width < NARROW_PX ? 90 : 30, interval: 0 }, axisTick: { show: false } },
-      yAxis: { type: "category", data: data.rows, axisLabel: text, axisTick: { show: false } },
-      visualMap: { min: 0, max: Math.max(data.most, 1), orient: "horizontal", left: "center", bottom: 4, itemHeight: 180, calculable: true, textStyle: text,
-        inRange: { color: [resolved("--raised"), resolved("--warn-fill"), resolved("--bad-fill")] } },
-      series: [{ type: "heatmap", data: data.cells, itemStyle: { borderColor: resolved("--surface"), borderWidth: 1 } }],
+      textStyle: { color: text, fontFamily: getComputedStyle(document.body).fontFamily },
+      tooltip: {
+        renderMode: "richText",
+        formatter: ({ data, dataIndex }) => `${heat.rows[data[1]]}\n${heat.columns[data[0]]}\n${heat.cells[dataIndex][2].toLocaleString("en-GB")} ${heat.measure}`,
+      },
+      grid: { left: narrow ? 110 : 230, right: 16, top: 10, bottom: 120 },
+      xAxis: { type: "category", data: heat.columns, axisLabel: { ...labels, rotate: 40 }, axisLine: { lineStyle: { color: line } } },
+      yAxis: { type: "category", inverse: true, data: heat.rows, axisLabel: labels, axisLine: { lineStyle: { color: line } } },
+      visualMap: { show: false, min: 0, max: Math.max(...values.map((v) => v[2])), inRange: { color: [resolved("--raised"), resolved("--bad-fill")] } },
+      series: [{ type: "heatmap", data: values, itemStyle: { borderColor: resolved("--surface"), borderWidth: 1 }, emphasis: { itemStyle: { borderColor: text } } }],
     };
   }
-  // Charts by their element; those whose element was replaced by a refresh are thrown away.
-  const charts = new Map();
-  function draw(element) {
-    const data = JSON.parse(document.getElementById(element.dataset.heat).textContent);
-    element.hidden = false;
-    element.style.height = `${data.rows.length * ROW_PX + 150}px`;
-    if (!charts.has(element)) charts.set(element, window.echarts.init(element));
-    charts.get(element).setOption(option(data, element.clientWidth), true);
+
+  function draw(place) {
+    const heat = JSON.parse(document.getElementById(place.dataset.heat).textContent);
+    if (!heat.cells.length) return;
+    place.closest("[data-heat-card]").hidden = false;
+    place.style.height = `${heat.rows.length * ROW_PX + AXES_PX}px`;
+    if (!charts.has(place)) charts.set(place, echarts.init(place, null, { renderer: "svg" }));
+    const chart = charts.get(place);
+    chart.resize();
+    chart.setOption(option(heat, place.clientWidth < NARROW_PX), true);
+    chart.off("click");
+    chart.on("click", ({ dataIndex }) => { if (heat.urls?.[dataIndex]) location.href = heat.urls[dataIndex]; });
   }
+
   function drawAll() {
-    for (const [element, chart] of charts) {
-      if (element.isConnected) continue;
-      charts.delete(element);
+    for (const [place, chart] of charts) {
+      if (place.isConnected) continue;
+      charts.delete(place);
       chart.dispose();
     }
     document.querySelectorAll("[data-heat]").forEach(draw);
   }
+
   document.addEventListener("DOMContentLoaded", drawAll);
   document.addEventListener("htmx:afterSettle", drawAll);
-  window.addEventListener("resize", () => {
-    for (const chart of charts.values()) chart.resize();
-  });
+  window.addEventListener("resize", drawAll);
   new MutationObserver(drawAll).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 })();

@@ -1,25 +1,52 @@
-"""Counts over time as bars: the geometry of a small drawing, with its numbers for a table. Pure."""
+"""Numbers as bars side by side, each of one piece or of several upon one another: geometry, with numbers for a table. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from tasks_app.domain import words
+from tasks_app.drawing.scales import Frame, Tick, count_ticks, time_ticks
 
-WIDTH, HEIGHT = 960, 120
-LEFT, TOP, BOTTOM = 44, 8, 22
+FRAME: Final = Frame(960, 120, 44, 960, 8, 98)
+MOST_TIMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One step of time in the coordinates of the drawing, what it counts, and the list that it counts."""
-
+class Box:
     x: float
     y: float
     width: float
     height: float
+
+
+def pile(frame: Frame, columns: Sequence[Sequence[float]], *, fewest: int = 1, gap: float = 0.2) -> list[list[Box]]:
+    """A box for each number, those of a column upon one another; the highest column fills the frame.
+
+    fewest  for so many columns there is room, also where there are fewer
+    gap     the part of a column's width that is left free
+    """
+    x = frame.x(0, max(len(columns), fewest))
+    y = frame.y(0, max([*map(sum, columns), 1]))
+    found = []
+    for place, column in enumerate(columns):
+        below, boxes = 0.0, []
+        for number in column:
+            high = y(below + number)
+            left, right = x(place + gap / 2), x(place + 1 - gap / 2)
+            boxes.append(Box(left, high, round(right - left, 2), round(y(below) - high, 2)))
+            below += number
+        found.append(boxes)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One step of time, what it counts, and the list that it counts."""
+
+    box: Box
     start: datetime
     end: datetime
     count: int
@@ -27,21 +54,12 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Bars:
     bars: list[Bar]
-    times: list[Mark]
-    counts: list[Mark]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
     step: str
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    bottom: int = HEIGHT - BOTTOM
+    frame: Frame = FRAME
 
     @property
     def total(self) -> int:
@@ -50,30 +68,16 @@ class Bars:
 
 def bars(since: datetime, step: timedelta, counts: Sequence[int], url: Callable[[datetime], str]) -> Bars:
     """Bars of the counts of equal steps; `url` gives the address of what is counted from a moment on, for a step."""
-    width = (WIDTH - LEFT) / max(len(counts), 1)
-    room = HEIGHT - TOP - BOTTOM
-    highest = max(max(counts, default=0), 1)
-    drawn = []
-    for number, count in enumerate(counts):
-        start = since + number * step
-        height = round(room * count / highest, 2)
-        drawn.append(
-            Bar(
-                round(LEFT + number * width + width * 0.1, 2),
-                round(HEIGHT - BOTTOM - height, 2),
-                round(width * 0.8, 2),
-                height,
-                start,
-                start + step,
-                count,
-                url(start) if count else "",
-            )
-        )
-    every = max(1, len(counts) // 6)
-    form = "%H:%M" if step * len(counts) <= timedelta(days=2) else "%d %b %H:%M"
-    times = [
-        Mark(round(LEFT + number * width, 2), f"{since + number * step:{form}}")
-        for number in range(0, len(counts), every)
+    starts = [since + number * step for number in range(len(counts))]
+    boxes = pile(FRAME, [[count] for count in counts])
+    drawn = [
+        Bar(box, start, start + step, count, url(start) if count else "")
+        for start, count, (box,) in zip(starts, counts, boxes, strict=True)
     ]
-    levels = [Mark(round(HEIGHT - BOTTOM - room * part, 2), words.count(round(highest * part))) for part in (0, 1)]
-    return Bars(drawn, times, levels, words.duration(step.total_seconds()))
+    highest = max([*counts, 1])
+    return Bars(
+        drawn,
+        time_ticks(FRAME.times(since, since + step * max(len(counts), 1)), MOST_TIMES),
+        count_ticks((0, highest), FRAME.y(0, highest)),
+        words.duration(step.total_seconds()),
+    )

@@ -6,13 +6,14 @@ below the drawing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from html import escape
 from typing import Final
 
 from tasks_app.domain import words
+from tasks_app.drawing.scales import TimeScale, time_ticks
 from tasks_app.drawing.spans import Lane, Moment, Span, View
 
 WIDTH: Final = 1200
@@ -29,11 +30,6 @@ LEAST: Final = 3.0
 """Pixels of the shortest span; shorter ones beside each other are drawn as one."""
 LETTER: Final = 7.9
 TABLE: Final = "#as-table"
-
-STEPS: Final = tuple(
-    timedelta(seconds=s)
-    for s in (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ class Bars:
 
 def draw(lanes: Sequence[Lane | Bars], view: View, now: datetime) -> str:
     """The drawing of all lanes between the times of the view."""
-    scale = _scale(view)
+    scale = TimeScale(view.since, view.until, LEFT, WIDTH - RIGHT)
     y, parts = float(TOP), []
     for lane in lanes:
         parts.append(f'<text class="lane" x="0" y="{y + 15:.0f}">{escape(lane.name)}</text>')
@@ -77,7 +73,7 @@ def draw(lanes: Sequence[Lane | Bars], view: View, now: datetime) -> str:
             y += 16
         y += GAP
     height = y - GAP + 8
-    axis = _axis(view, scale, height)
+    axis = _axis(scale, height)
     ahead = ""
     if view.since < now < view.until:
         ahead = f'<line class="now" x1="{scale(now):.1f}" x2="{scale(now):.1f}" y1="{TOP - 6}" y2="{height:.0f}"/>'
@@ -87,39 +83,15 @@ def draw(lanes: Sequence[Lane | Bars], view: View, now: datetime) -> str:
     )
 
 
-Scale = Callable[[datetime], float]
+def _axis(scale: TimeScale, height: float) -> str:
+    return "".join(
+        f'<line class="tick" x1="{tick.at:.1f}" x2="{tick.at:.1f}" y1="{TOP - 8}" y2="{height:.0f}"/>'
+        f'<text class="time" x="{tick.at:.1f}" y="12" text-anchor="{tick.anchor}">{tick.text}</text>'
+        for tick in time_ticks(scale, dated=True)
+    )
 
 
-def _scale(view: View) -> Scale:
-    """Where a time stands, never outside the drawing."""
-    seconds, width = max(view.length.total_seconds(), 0.001), WIDTH - LEFT - RIGHT
-
-    def at(moment: datetime) -> float:
-        part = (moment - view.since).total_seconds() / seconds
-        return LEFT + width * min(max(part, 0.0), 1.0)
-
-    return at
-
-
-def _axis(view: View, scale: Scale, height: float) -> str:
-    step = next((s for s in STEPS if view.length / s <= 9), None) or timedelta(days=-(-view.length.days // 9))
-    seconds = step.total_seconds()
-    first = datetime.fromtimestamp(-(-view.since.timestamp() // seconds) * seconds, UTC)
-    form = "%d %b" if step >= timedelta(days=1) else "%d %b %H:%M" if step >= timedelta(minutes=1) else "%H:%M:%S"
-    parts = []
-    moment = first
-    while moment <= view.until:
-        x = scale(moment)
-        anchor = "start" if x < LEFT + 40 else "end" if x > WIDTH - RIGHT - 40 else "middle"
-        parts.append(
-            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{height:.0f}"/>'
-            f'<text class="time" x="{x:.1f}" y="12" text-anchor="{anchor}">{moment:{form}}</text>'
-        )
-        moment += step
-    return "".join(parts)
-
-
-def merged(row: Iterable[Span], scale: Scale, now: datetime) -> list[tuple[Span, list[Span]]]:
+def merged(row: Iterable[Span], scale: TimeScale, now: datetime) -> list[tuple[Span, list[Span]]]:
     """Spans with the run of spans that each stands for: neighbours that are too short to be drawn are drawn as one."""
     found: list[tuple[Span, list[Span]]] = []
     tiny_since = 0.0
@@ -140,11 +112,11 @@ def merged(row: Iterable[Span], scale: Scale, now: datetime) -> list[tuple[Span,
     return found
 
 
-def _is_tiny(span: Span, scale: Scale, now: datetime) -> bool:
+def _is_tiny(span: Span, scale: TimeScale, now: datetime) -> bool:
     return scale(span.end or now) - scale(span.start) < LEAST
 
 
-def _row(row: Sequence[Span], scale: Scale, y: float, view: View, now: datetime, height: int) -> list[str]:
+def _row(row: Sequence[Span], scale: TimeScale, y: float, view: View, now: datetime, height: int) -> list[str]:
     shown = [span for span in row if span.start < view.until and (span.end or now) >= view.since]
     parts = []
     drawn = merged(shown, scale, now)
@@ -194,7 +166,7 @@ def _several(run: Sequence[Span], now: datetime) -> str:
     return f"{len(run)} short ones: {few[:200]}, from {run[0].start:%Y-%m-%d %H:%M:%S} UTC; zoom in to tell them apart"
 
 
-def _moments(moments: Sequence[Moment], scale: Scale, y: float, view: View) -> list[str]:
+def _moments(moments: Sequence[Moment], scale: TimeScale, y: float, view: View) -> list[str]:
     """Diamonds; those that would lie on each other are one, with their number."""
     groups: list[list[Moment]] = []
     for moment in sorted(moments, key=lambda m: m.at):
@@ -226,7 +198,7 @@ def told(moment: Moment) -> str:
     return f"{moment.at:%Y-%m-%d %H:%M:%S} UTC {moment.text}{by}{why}"
 
 
-def _bars(bars: Sequence[Bar], scale: Scale, y: float) -> str:
+def _bars(bars: Sequence[Bar], scale: TimeScale, y: float) -> str:
     by_start: dict[datetime, list[Bar]] = {}
     for bar in bars:
         by_start.setdefault(bar.start, []).append(bar)

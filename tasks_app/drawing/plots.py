@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from jedisite.vocabulary.words import plural
+from tasks_app.drawing.scales import Frame, Tick, marks_between
 
 MOST_HISTOGRAMS = 40
 MOST_BINS = 2000
@@ -130,19 +131,12 @@ def _text(raw: Any) -> str:
     return raw[:200] if isinstance(raw, str) else ""
 
 
-WIDTH, HEIGHT = 640, 300
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 14, 44
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    text: str
+FRAME: Final = Frame(640, 300, 64, 626, 14, 256)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A histogram in the coordinates of a picture of `width` x `height`: paths ready for SVG, and ticks."""
+    """A histogram in the coordinates of a picture: paths ready for SVG, and ticks."""
 
     histogram: Histogram
     outline: str
@@ -150,12 +144,7 @@ class Drawing:
     error_bars: str
     x_ticks: list[Tick]
     y_ticks: list[Tick]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
+    frame: Frame = FRAME
 
 
 def draw(histogram: Histogram) -> Drawing:
@@ -167,13 +156,7 @@ def draw(histogram: Histogram) -> Drawing:
     if high_y <= low_y:
         high_y = low_y + 1
     high_y += (high_y - low_y) * 0.05
-
-    def x(value: float) -> float:
-        return round(LEFT + (value - low_x) / (high_x - low_x) * (WIDTH - LEFT - RIGHT), 2)
-
-    def y(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (value - low_y) / (high_y - low_y) * (HEIGHT - TOP - BOTTOM), 2)
-
+    x, y = FRAME.x(low_x, high_x), FRAME.y(low_y, high_y)
     corners = [f"{x(edge)},{y(count)}" for a, b, count, _ in histogram.bins() for edge in (a, b)]
     outline = "M" + " L".join(corners)
     area = f"M{x(low_x)},{y(0)} L" + " L".join(corners) + f" L{x(high_x)},{y(0)} Z"
@@ -185,20 +168,9 @@ def draw(histogram: Histogram) -> Drawing:
         outline,
         area,
         bars,
-        [Tick(x(value), _label(value)) for value in _ticks(low_x, high_x, 7)],
-        [Tick(y(value), _label(value)) for value in _ticks(low_y, high_y, 5)],
+        [Tick(x(value), _label(value)) for value in marks_between(low_x, high_x, 7)],
+        [Tick(y(value), _label(value)) for value in marks_between(low_y, high_y, 5)],
     )
-
-
-def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between low and high, about `most` of them."""
-    raw = (high - low) / most
-    if not raw > 0 or not math.isfinite(raw):
-        return [low]
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next((m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw), 10 * power)
-    first = math.ceil(low / step)
-    return [i * step for i in range(first, first + 2 * most + 2) if i * step <= high + step * 1e-9]
 
 
 def _label(value: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from tasks_app.drawing.scales import TimeScale
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -34,14 +36,14 @@ LEAST_WIDTH = 0.4
 
 def strip(held: Iterable[Held], since: datetime, until: datetime, tone: dict[str, str]) -> list[Piece]:
     """The pieces within a window, in the order of time."""
-    length = (until - since).total_seconds()
+    x = TimeScale(since, until, 0, 100)
     found = []
     for one in sorted(held, key=lambda each: each.at):
         start, end = max(one.at, since), min(one.ended or until, until)
         if end < start:
             continue
-        place = 100 * (start - since).total_seconds() / length
-        width = max(100 * (end - start).total_seconds() / length, LEAST_WIDTH)
+        place = x(start)
+        width = max(x(end) - place, LEAST_WIDTH)
         place = min(place, 100 - LEAST_WIDTH)
         ended = f"to {one.ended:%Y-%m-%d %H:%M}" if one.ended else "still"
         words = f"{one.name} from {one.at:%Y-%m-%d %H:%M} {ended}{': ' if one.words else ''}{one.words}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -31,7 +30,6 @@ MEASURES: Final[dict[Measure, str]] = {
 ROWS, COLUMNS = 40, 12
 CANDIDATES = 300
 """Rows with most failures, among which those with the highest rates are looked for."""
-SHADES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Failures of one row and column; `value` is that of the measure, `shade` goes from 0 (nothing) to SHADES."""
+    """Failures of one row and column; `value` is that of the measure."""
 
     row: Head
     column: Head
@@ -59,7 +57,6 @@ class Cell:
     wasted_core_s: int
     rate: float | None
     value: float | None
-    shade: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +158,8 @@ def pivot(
             line.append((row, column, n, core_s, per_thousand(n, of)))
         values.append(line)
     shown = [[_value(measure, n, core_s, rate) for _, _, n, core_s, rate in line] for line in values]
-    highest = max((value or 0 for line in shown for value in line), default=0)
     cells = [
-        [Cell(*one, value, shade(value, highest)) for one, value in zip(line, line_values, strict=True)]
+        [Cell(*one, value) for one, value in zip(line, line_values, strict=True)]
         for line, line_values in zip(values, shown, strict=True)
     ]
     return Pivot(row_dimension, column_dimension, measure, rows, columns, cells, failures, wasted, everything)
@@ -178,13 +174,6 @@ def _value(measure: Measure, failures: int, wasted_core_s: int, rate: float | No
     if not failures:
         return None
     return {"failures": float(failures), "wasted": wasted_core_s / 3600, "rate": rate}[measure]
-
-
-def shade(value: float | None, highest: float) -> int:
-    """0 for nothing, else 1 to SHADES, by the logarithm: what is ten times as much is some steps darker."""
-    if not value or highest <= 0:
-        return 0
-    return max(1, min(SHADES, math.ceil(SHADES * math.log1p(value) / math.log1p(highest))))
 
 
 @dataclass(frozen=True, slots=True)

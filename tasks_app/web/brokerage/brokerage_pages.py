@@ -16,7 +16,8 @@ from brokerage_app.models import VerdictRecord
 from jedisite import refusals
 from jedisite.identity.callers import Right, needs
 from tasks_app.domain import window as windows
-from tasks_app.drawing.areas import OTHERS, Areas, Span, stack
+from tasks_app.drawing.scales import shade
+from tasks_app.drawing.stacks import OTHERS, Period, Stack, of_periods
 from tasks_app.explaining import stored_verdicts
 from tasks_app.models import Task
 from tasks_app.web.brokerage import brokerage_queries as queries
@@ -29,7 +30,6 @@ from tasks_app.web.lists.misspelt import one_of, takes
 REFRESH_S = 30
 BEFORE: Final = 50
 KINDS: Final[Mapping[str, str]] = {"job": "sites for jobs", "task": "nuclei for tasks", "merge": "sites for merge jobs"}
-SHADES: Final = 5
 
 
 @needs(Right.READ)
@@ -53,7 +53,7 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
     rate, rate_of = decided / max(window.length / timedelta(minutes=1), 1), "a minute"
     if rate < 1:
         rate, rate_of = rate * 60, "an hour"
-    areas = stack(spans, window.since, window.until, (CHOSEN,), called=stored_verdicts.title_of)
+    plot = of_periods(spans, window.since, window.until, good=CHOSEN, called=stored_verdicts.title_of)
     context = {
         "section": "brokerage",
         "window": window,
@@ -69,8 +69,8 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
         "rate": rate,
         "rate_of": rate_of,
         "none": decided - outcomes.get(CHOSEN, 0),
-        "areas": areas,
-        "time_rows": areas_rows(areas, spans),
+        "plot": plot,
+        "time_rows": plot_rows(plot, spans),
         "outcomes": [
             {**stored_verdicts.explained(code), "decisions": n}
             for code, n in sorted(outcomes.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -88,9 +88,9 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
     return render(request, "tasks_app/brokerage.html", context)
 
 
-def areas_rows(areas: Areas, spans: Sequence[Span]) -> list[tuple[datetime, list[int]]]:
+def plot_rows(plot: Stack, spans: Sequence[Period]) -> list[tuple[datetime, list[int]]]:
     """The numbers of stacked areas as rows of a table, in the order of the layers, the newest first."""
-    named = {one.name for one in areas.series}
+    named = {one.name for one in plot.layers}
     return [
         (
             span.start,
@@ -98,7 +98,7 @@ def areas_rows(areas: Areas, spans: Sequence[Span]) -> list[tuple[datetime, list
                 sum(n for name, n in span.counts.items() if name not in named)
                 if one.name == OTHERS
                 else span.counts.get(one.name, 0)
-                for one in areas.series
+                for one in plot.layers
             ],
         )
         for span in reversed(spans)
@@ -106,15 +106,14 @@ def areas_rows(areas: Areas, spans: Sequence[Span]) -> list[tuple[datetime, list
 
 
 def heat_of(found: Matrix) -> dict[str, Any]:
-    """A matrix as a heat map reads it: rows from the bottom, cells as [column, row, decisions]."""
-    sites = list(reversed(found.sites))
+    """A matrix as a heat map reads it: cells as [column, row, decisions]."""
     return {
-        "rows": sites,
+        "rows": list(found.sites),
         "columns": list(found.codes),
-        "most": found.most,
+        "measure": "decisions",
         "cells": [
             [x, y, found.cells[site, code]]
-            for y, site in enumerate(sites)
+            for y, site in enumerate(found.sites)
             for x, code in enumerate(found.codes)
             if (site, code) in found.cells
         ],
@@ -122,18 +121,13 @@ def heat_of(found: Matrix) -> dict[str, Any]:
 
 
 def heat_rows(found: Matrix) -> list[tuple[str, int, int, list[tuple[str, int, int]]]]:
-    """The same as rows of a table: (site, skipped, chosen, [(code, decisions, shade from 0 to 5), ...])."""
-    most = found.most
-
-    def shade(n: int) -> int:
-        return min(SHADES, -(-n * SHADES // most)) if n else 0
-
+    """The same as rows of a table: (site, skipped, chosen, [(code, decisions, shade), ...])."""
     return [
         (
             site,
             found.of_site[site],
             found.chosen.get(site, 0),
-            [(code, n, shade(n)) for code in found.codes for n in (found.cells.get((site, code), 0),)],
+            [(code, n, shade(n, found.most)) for code in found.codes for n in (found.cells.get((site, code), 0),)],
         )
         for site in found.sites
     ]
@@ -210,7 +204,7 @@ def code_page(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404
     window = windows.read({"window": "24h"}, now)
     waits = queries.waiting(Scope(window, code=code))
-    areas = stack(spans, now - timedelta(days=queries.DAYS), now, called=_called) if spans else None
+    plot = of_periods(spans, now - timedelta(days=queries.DAYS), now, called=_called) if spans else None
     context = {
         "section": "brokerage",
         "code": code,
@@ -220,8 +214,8 @@ def code_page(request: HttpRequest, code: str) -> HttpResponse:
         "severity": refusals.get(code).severity if code in refusals.all_codes() else "",
         "waiting": waits.rows,
         "more": waits.more,
-        "areas": areas,
-        "day_rows": areas_rows(areas, spans) if areas else [],
+        "plot": plot,
+        "day_rows": plot_rows(plot, spans) if plot else [],
         "now": now,
     }
     return render(request, "tasks_app/code.html", context)

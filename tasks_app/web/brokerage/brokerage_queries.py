@@ -17,7 +17,7 @@ from brokerage_app.verdicts.records import HOURS_KEPT
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.window import Window
 from tasks_app.domain.words import COUNT_CAP
-from tasks_app.drawing.areas import Span
+from tasks_app.drawing.stacks import Period
 
 CHOSEN: Final = "chosen"
 """The name of the layer of decisions, or sites, that were chosen."""
@@ -86,14 +86,14 @@ def step_of(window: Window) -> int:
     return next((step for step in STEPS_MIN if minutes / step <= MOST_STEPS), STEPS_MIN[-1])
 
 
-def decisions_over_time(scope: Scope) -> list[Span]:
+def decisions_over_time(scope: Scope) -> list[Period]:
     """Decisions by outcome in bins of `step_of` minutes; bins without any are left out. One query."""
     step = step_of(scope.window)
     since = scope.window.since.replace(second=0, microsecond=0)
     bins: dict[datetime, dict[str, int]] = defaultdict(dict)
     for moment, code, decisions in _rows(_MINUTES, scope.values(step=step, since=since)):
         bins[moment][code or CHOSEN] = decisions
-    return [Span(moment, moment + timedelta(minutes=step), counts) for moment, counts in sorted(bins.items())]
+    return [Period(moment, moment + timedelta(minutes=step), counts) for moment, counts in sorted(bins.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def waiting(scope: Scope) -> WaitingTasks:
     )
 
 
-def history_of(code: str, now: datetime) -> tuple[list[Span], dict[str, int]]:
+def history_of(code: str, now: datetime) -> tuple[list[Period], dict[str, int]]:
     """How many sites were skipped by a code (or tasks stopped) on each of the last days, by kind; and the sites with most.
 
     Two queries on the index of codes.
@@ -193,7 +193,7 @@ def history_of(code: str, now: datetime) -> tuple[list[Span], dict[str, int]]:
     for day, kind, n in counts.values_list("day", "kind").annotate(n=Sum("decisions")).order_by("day"):
         days[day][kind] = n
     spans = [
-        Span(datetime.combine(day, time(), UTC), datetime.combine(day + timedelta(days=1), time(), UTC), by_kind)
+        Period(datetime.combine(day, time(), UTC), datetime.combine(day + timedelta(days=1), time(), UTC), by_kind)
         for day, by_kind in days.items()
     ]
     recent = counts.filter(day__gte=(now - timedelta(days=1)).date()).exclude(site="")

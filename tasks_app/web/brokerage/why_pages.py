@@ -19,7 +19,7 @@ from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.web.exports import CSVExport, Row
 from tasks_app.commands import bulk
 from tasks_app.domain import refusal_codes
-from tasks_app.drawing.areas import Areas, Span, stack
+from tasks_app.drawing.stacks import Period, Stack, of_periods
 from tasks_app.explaining import following, stored_verdicts, why_job, why_site, why_task
 from tasks_app.explaining.rules.answers import Gate
 from tasks_app.models import Task
@@ -58,7 +58,7 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
         "remedies": followed(task, found.blocked, caller_of(request)),
         "all_done": all_done,
         "tone": TONE_OF[found.blocked.severity] if found.blocked else "",
-        "areas": reasons_over_time(on_jobs, now),
+        "plot": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked),
         "seconds": REFRESH_S,
         "now": now,
@@ -139,7 +139,7 @@ def csv_query(picked: Picked) -> str:
     return urlencode({name: value for name, value in given.items() if value} | {"format": "csv"})
 
 
-def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | None:
+def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Stack | None:
     """Sites by reason, from verdicts (the newest first); each holds until the next. None without any."""
     if not history:
         return None
@@ -150,10 +150,10 @@ def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | No
         counts = {code: len(sites) for code, sites in record.reasons.items()}
         if record.chosen:
             counts[CHOSEN] = len(stored_verdicts.chosen_queues(record))
-        spans.append(Span(record.first_at, until, counts))
+        spans.append(Period(record.first_at, until, counts))
         until = record.first_at
     spans.reverse()
-    return stack(spans, now - why_task.HISTORY, now, (CHOSEN,), called=stored_verdicts.title_of)
+    return of_periods(spans, now - why_task.HISTORY, now, good=CHOSEN, called=stored_verdicts.title_of)
 
 
 @needs(Right.READ)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
+from tasks_app.drawing.scales import shade
 from tasks_app.failures import pivots
 from tasks_app.failures.failure_queries import DIMENSIONS
 from tasks_app.web.errors.error_frame import FILTERS, Failures, failures_of, frame_of
@@ -29,6 +30,7 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
     rows_by, columns_by, measure, faults = pivots.choice(request.GET)
     table = pivots.pivot(found.every, found.window, rows_by, columns_by, measure)
     url = _cell_urls(found, table)
+    highest = max((cell.value or 0 for line in table.cells for cell in line), default=0)
     context = {
         **frame_of(request, "errors-pivot", found, now),
         "pivot": table,
@@ -39,7 +41,10 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
             {
                 "head": row,
                 "url": url(row.key, None),
-                "cells": [{"cell": cell, "url": url(cell.row.key, cell.column.key)} for cell in line],
+                "cells": [
+                    {"cell": cell, "shade": shade(cell.value, highest), "url": url(cell.row.key, cell.column.key)}
+                    for cell in line
+                ],
             }
             for row, line in zip(table.rows, table.cells, strict=True)
         ],
@@ -49,7 +54,7 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
         "heat": {
             "rows": [row.label[:60] for row in table.rows],
             "columns": [column.label[:60] for column in table.columns],
-            "values": [
+            "cells": [
                 [x, y, round(cell.value, 2)]
                 for y, line in enumerate(table.cells)
                 for x, cell in enumerate(line)

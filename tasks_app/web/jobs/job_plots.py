@@ -19,6 +19,8 @@ from psycopg import sql
 from tasks_app.domain import words
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.domain.words import COUNT_CAP
+from tasks_app.drawing.bars import Box, pile
+from tasks_app.drawing.scales import Frame, Tick
 
 WAITS: Final = (
     (60, "1 min"),
@@ -34,7 +36,7 @@ WAITS: Final = (
 EFFICIENCY_STEP: Final = 10
 HOURS: Final = 48
 SITES: Final = 15
-WIDTH, HEIGHT, LEFT, BOTTOM = 460, 130, 4, 18
+FRAME: Final = Frame(460, 130, 4, 456, 4, 112)
 _COLUMNS = (
     "pk",
     "status",
@@ -63,20 +65,9 @@ SELECT grouping(hour, wait, efficiency, site), count(*), status, hour, wait, eff
 class Piece:
     """A rectangle of a plot, and what it says."""
 
-    x: float
-    y: float
-    width: float
-    height: float
+    box: Box
     tone: str
     title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A word below the bars."""
-
-    x: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +76,12 @@ class Bars:
 
     title: str
     pieces: list[Piece]
-    marks: list[Mark]
+    marks: list[Tick]
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
     legend: Sequence[tuple[str, str]] = ()
     top: int = 0
-    width: int = WIDTH
-    height: int = HEIGHT
-    base: int = HEIGHT - BOTTOM
+    frame: Frame = FRAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,50 +152,45 @@ def _by_hour(counts: dict[tuple[datetime, str], int]) -> Bars:
     """Jobs by the hour of their last change, stacked by what their state says."""
     hours = sorted({hour for hour, _ in counts})[-HOURS:]
     statuses = [status for status in words.JOB_TONE_ORDER if any(s == status for _, s in counts)]
-    tops = [sum(counts.get((hour, status), 0) for status in statuses) for hour in hours]
-    largest = max(tops, default=1) or 1
-    step = (WIDTH - 2 * LEFT) / max(len(hours), 8)
-    pieces, rows = [], []
-    for place, hour in enumerate(hours):
-        y = float(HEIGHT - BOTTOM)
-        for status in statuses:
-            number = counts.get((hour, status), 0)
-            height = number / largest * (HEIGHT - BOTTOM - 4)
-            if number:
-                title = f"{hour:%Y-%m-%d %H}:00 UTC: {words.count(number)} {status}"
-                pieces.append(_piece(place, step, y - height, height, words.tone(status), title))
-                y -= height
-        rows.append([f"{hour:%Y-%m-%d %H}:00", *(counts.get((hour, status), 0) for status in statuses)])
+    columns = [[counts.get((hour, status), 0) for status in statuses] for hour in hours]
+    boxes = pile(FRAME, columns, fewest=8, gap=0.1)
+    pieces = [
+        Piece(box, words.tone(status), f"{hour:%Y-%m-%d %H}:00 UTC: {words.count(number)} {status}")
+        for hour, column, of_hour in zip(hours, columns, boxes, strict=True)
+        for status, number, box in zip(statuses, column, of_hour, strict=True)
+        if number
+    ]
+    rows = [[f"{hour:%Y-%m-%d %H}:00", *column] for hour, column in zip(hours, columns, strict=True)]
+    x = FRAME.x(0, max(len(hours), 8))
     every = max(1, len(hours) // 6)
-    marks = [Mark(round(LEFT + p * step, 1), f"{hour:%H}:00") for p, hour in enumerate(hours) if p % every == 0]
+    marks = [Tick(x(place), f"{hour:%H}:00") for place, hour in enumerate(hours) if place % every == 0]
     tones = {words.tone(status): "" for status in statuses}
     legend = [(tone, ", ".join(s for s in statuses if words.tone(s) == tone)) for tone in tones]
     return Bars(
-        "States by the hour of the last change", pieces, marks, ["Hour (UTC)", *statuses], rows, legend, largest
+        "States by the hour of the last change",
+        pieces,
+        marks,
+        ["Hour (UTC)", *statuses],
+        rows,
+        legend,
+        max(map(sum, columns)),
     )
 
 
 def _histogram(title: str, names: Sequence[str], numbers: Sequence[int], head: str) -> Bars:
-    largest = max(numbers, default=0) or 1
-    step = (WIDTH - 2 * LEFT) / len(names)
-    pieces = []
-    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        height = number / largest * (HEIGHT - BOTTOM - 4)
-        if number:
-            said = f"{name}: {words.plural(number, 'job')}"
-            pieces.append(_piece(place, step, HEIGHT - BOTTOM - height, height, "run", said))
-    marks = [
-        Mark(round(LEFT + p * step, 1), n.removeprefix("up to ").removeprefix("to ").removesuffix(" %"))
-        for p, n in enumerate(names)
-        if p % 2 == 0
+    boxes = pile(FRAME, [[number] for number in numbers], gap=0.05)
+    pieces = [
+        Piece(box, "run", f"{name}: {words.plural(number, 'job')}")
+        for name, number, (box,) in zip(names, numbers, boxes, strict=True)
+        if number
     ]
-    return Bars(title, pieces, marks, [head, "Jobs"], list(zip(names, numbers, strict=True)), (), largest)
-
-
-def _piece(place: int, step: float, y: float, height: float, tone: str, title: str) -> Piece:
-    return Piece(
-        round(LEFT + place * step, 1), round(y, 1), round(max(step - 1.5, 1), 1), round(max(height, 1), 1), tone, title
-    )
+    x = FRAME.x(0, len(names))
+    marks = [
+        Tick(x(place), name.removeprefix("up to ").removeprefix("to ").removesuffix(" %"))
+        for place, name in enumerate(names)
+        if place % 2 == 0
+    ]
+    return Bars(title, pieces, marks, [head, "Jobs"], list(zip(names, numbers, strict=True)), (), max([*numbers, 1]))
 
 
 def _matrix(counts: dict[tuple[str, str], int]) -> Matrix:

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from brokerage_app.grid import samples
-from tasks_app.drawing import trends
-from tasks_app.drawing.trends import Stack
+from tasks_app.drawing.stacks import Stack, of_series
 from tasks_app.web.overview.recent_changes import Change
 
 POINTS: Final = 150
@@ -51,13 +50,12 @@ def running_cores(since: datetime, until: datetime, share: str, changed: list[Ch
     if not found:
         return None
     ends = samples.steps(since, until, step, under_way=True)
-    plot = trends.stacked(ends, values)
-    span = (ends[-1] - ends[0]) or step
+    plot = of_series(ends, values)
     # What changed since the last sample stands at the right edge.
-    places = [(change, min(max((change.at - ends[0]) / span, 0.0), 1.0)) for change in changed]
     marks = [
-        Mark(round(plot.left + place * (plot.right - plot.left), 1), f"{change.at:%H:%M} {change.what}", change.number)
-        for change, place in places
+        Mark(plot.times(change.at), f"{change.at:%H:%M} {change.what}", change.number)
+        for change in changed
+        if plot.times is not None
     ]
     names = [layer.name for layer in plot.layers if layer.name in values]
     every = max(1, -(-len(ends) // TABLE_ROWS))

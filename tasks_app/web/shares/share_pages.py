@@ -25,6 +25,7 @@ from tasks_app.counts import statistics
 from tasks_app.domain import window, words
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.drawing import bullets, trends
+from tasks_app.drawing.stacks import of_series
 from tasks_app.explaining import why_site
 from tasks_app.explaining.stored_verdicts import explained
 from tasks_app.models import Task
@@ -149,8 +150,8 @@ def share_page(request: HttpRequest, name: str) -> HttpResponse:
         "why": why_site.why_share(name, now),
         "users": users,
         "tasks": tasks.order_by(F("current_priority").desc(nulls_last=True), "id")[:SHOWN],
-        "plot": trends.stacked(series.at, {name: series.values["running_hs"]}),
-        "queued_plot": trends.stacked(series.at, {name: series.values["queued_hs"]}),
+        "plot": of_series(series.at, {name: series.values["running_hs"]}),
+        "queued_plot": of_series(series.at, {name: series.values["queued_hs"]}),
         "points": [
             {"at": at, **{what: numbers[i] for what, numbers in series.values.items()}}
             for i, at in reversed(list(enumerate(series.at)))

@@ -33,7 +33,8 @@ from jedisite.models import AuditEntry
 from tasks_app.dispatch.description import UNSAID_SCRATCH_MB
 from tasks_app.domain import window, words
 from tasks_app.domain.states import JOB_AT_PILOT
-from tasks_app.drawing import bullets, strips, trends
+from tasks_app.drawing import bullets, strips
+from tasks_app.drawing.stacks import of_series
 from tasks_app.explaining.rules.wait_facts import pilot_command
 from tasks_app.explaining.stored_verdicts import explained
 from tasks_app.failures.failing_nodes import failing_nodes, find_black_holes
@@ -129,7 +130,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "activity": queue.activity or {"pilots_3h": None, "started_per_h": None},  # type: ignore[attr-defined]
         "last_start": _moment((queue.activity or {}).get("last_start")),  # type: ignore[attr-defined]
         "bullet": bullets.of_cores(jobs.cores, queue.pledged_cores),
-        "plot": trends.stacked(ends_at, cores),
+        "plot": of_series(ends_at, cores),
         "points": [
             (at, [(share, values[i]) for share, values in cores.items()])
             for i, at in reversed(list(enumerate(ends_at)))

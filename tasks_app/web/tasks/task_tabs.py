@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -14,7 +14,8 @@ from brokerage_app.models import ResourceType
 from jedisite.identity.callers import Right, needs
 from jedisite.models import AuditEntry
 from tasks_app.commands.act_words import said
-from tasks_app.drawing import flows, profiles
+from tasks_app.drawing import flows
+from tasks_app.drawing.stacks import of_tones
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
 from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.frame import comparing, keyset_pages
@@ -26,6 +27,7 @@ from tasks_app.web.tasks import page_queries, scout_words, task_facts
 
 SHOWN = 200
 TITLES = dict(TABS)
+TONES: Final = {"finished": "ok", "failed": "bad", "cancelled or closed": "off", "running": "run", "waiting": "wait"}
 
 
 def render_tab(request: HttpRequest, task: Task, tab: str, context: dict[str, Any]) -> HttpResponse:
@@ -101,11 +103,11 @@ def task_profile(request: HttpRequest, task_id: int) -> HttpResponse:
     task = get_object_or_404(Task, pk=task_id)
     now = timezone.now()
     found = task_facts.profile(task_id, now) or task_facts.profile(task_id, now, archived=True)
-    context: dict[str, Any] = {"profile": None}
+    context: dict[str, Any] = {"plot": None}
     if found is not None:
         table = list(zip(found.ends, found.made, *found.layers.values(), strict=True))
         context = {
-            "profile": profiles.draw(found.ends, found.layers),
+            "plot": of_tones(found.ends, found.layers, TONES),
             "names": list(found.layers),
             "table": table[::-1],
         }

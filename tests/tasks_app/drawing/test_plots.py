@@ -76,5 +76,8 @@ def test_a_drawing_stays_in_its_picture(counts: list[float], low: float, width: 
     (found,) = plots.read(json.dumps({"counts": counts, "low": low, "high": low + width * len(counts)}).encode())
     drawing = plots.draw(found)
     points = [tuple(map(float, point.split(","))) for point in drawing.outline[1:].split(" L")]
-    assert all(drawing.left - 0.1 <= x <= drawing.right + 0.1 and 0 <= y <= drawing.bottom + 0.1 for x, y in points)
+    assert all(
+        drawing.frame.left - 0.1 <= x <= drawing.frame.right + 0.1 and 0 <= y <= drawing.frame.bottom + 0.1
+        for x, y in points
+    )
     assert 1 <= len(drawing.x_ticks) <= 20 and 1 <= len(drawing.y_ticks) <= 20

@@ -61,7 +61,7 @@ def test_the_why_page_of_a_task(
         text = reader.get(f"/tasks/{task.id}/why/").content.decode()
     assert '<tr class="first-no">' in text and '<tr class="unreached">' in text
     assert LOW in text and f"/brokerage/{latest}/" in text and "/help/codes/low_memory/" in text
-    assert "Reasons over the last 48 hours" in text and '<path class="c1"' in text and "3.33 %" in text
+    assert "Reasons over the last 48 hours" in text and '<path class="area k2"' in text and "3.33 %" in text
     assert "<b>bold" not in text
     assert "<title>Not enough memory at the site</title>" in text and "low_<wbr>memory</a>" in text
     for asked, sites in (

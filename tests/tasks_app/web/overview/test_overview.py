@@ -167,10 +167,12 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     for share in ("", "Production"):
         Sample.objects.create(at=at, share=share, running_jobs=3, running_cores=24, queued_jobs=0)
     cores = running_cores(until - timedelta(hours=24), until, "", [])
-    assert cores is not None and [(layer.name, layer.last) for layer in cores.plot.layers] == [("Production", 24.0)]
+    assert cores is not None and [(layer.name, layer.note) for layer in cores.plot.layers] == [("Production", "24")]
     assert cores.rows[0] == (until, [24.0])
     drawn = cores.plot.layers[0].path
-    assert drawn.startswith(f"M{cores.plot.left}.0,") and f"L{cores.plot.right}.0," in drawn, "it can be seen"
+    assert drawn.startswith(f"M{cores.plot.frame.left}.0,") and f"L{cores.plot.frame.right}.0," in drawn, (
+        "it can be seen"
+    )
     Sample.objects.exclude(share="").delete()
     Sample.objects.update(at=now - timedelta(minutes=1))
     assert "Only jobs that have a share are drawn here. None of them was running" in reader.get("/").content.decode()

@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, StorageEndpoint
 from jedisite import audit
-from tasks_app.drawing import flows, profiles
+from tasks_app.drawing import flows
+from tasks_app.drawing.stacks import of_tones
 from tasks_app.lists import job_columns as columns
 from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task
 from tasks_app.usage import site_use
@@ -132,7 +133,7 @@ def test_a_profile_adds_up_at_every_time(moved: Task) -> None:
         assert sum(row[at] for row in found.layers.values()) == found.made[at]
     half = task_facts.STEPS * 3 // 4
     assert (found.layers["waiting"][0], found.layers["running"][half], found.layers["finished"][-1]) == (3, 3, 3)
-    drawn = profiles.draw(found.ends, found.layers)
+    drawn = of_tones(found.ends, found.layers, {})
     assert [layer.name for layer in drawn.layers] == ["finished", "running", "waiting"]
 
 
