@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.apps import apps
 
+from tasks_app.domain.states import COMMANDS
 from tasks_app.params.acts import ACTS, JOB_ACTS
 from tasks_app.params.command_parameters import HARD, NO_KILL, SOFT
 from tasks_app.params.kinds import Key
@@ -57,16 +58,7 @@ OF_ACT: Final[Mapping[tuple[str, str], Words]] = {
 }
 """What a parameter is called in one act only."""
 QUESTIONS: Final[Mapping[str, str]] = {
-    "pause": "Pause {}?",
-    "resume": "Resume {}?",
-    "avalanche": "Skip the scouts of {}?",
-    "retry": "Retry {}?",
-    "incexec": "Run {} again?",
-    "increase_attempts": "Give files of {} more attempts?",
-    "release": "Release {} although files are still being staged?",
-    "reassign": "Reassign {}?",
-    "finish": "Finish {} early?",
-    "kill": "Kill {}?",
+    **{str(command): rule.asks or f"{rule.title} {{}}?" for command, rule in COMMANDS.items()},
     "priority": "Change the priority of {}",
     "share": "Change the share of {}",
     "avoid_site": "Let {} avoid a site",

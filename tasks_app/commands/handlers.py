@@ -6,7 +6,7 @@ commands that take time may be called again on a task that is in the midst of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -26,19 +26,6 @@ from tasks_app.outcomes.endings import end_jobs
 from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.submission import command_queue
-
-DONE: Final[Mapping[str, str]] = {
-    TaskCommand.KILL: "killed",
-    TaskCommand.FINISH: "finished early",
-    TaskCommand.RESUME: "resumed",
-    TaskCommand.AVALANCHE: "scouts skipped",
-    TaskCommand.INCREASE_ATTEMPTS: "given more attempts",
-    TaskCommand.RELEASE: "released",
-    TaskCommand.REASSIGN: "reassigned",
-    TaskCommand.RETRY: "retried",
-    TaskCommand.INCEXEC: "run again",
-}
-"""What a task is after a command, before who gave it: "killed by ada"."""
 
 NO_RESULT: Final = "no input has been processed yet: the task will end failed unless one of its jobs still finishes"
 
@@ -66,12 +53,31 @@ class Order:
         return bool(self.parameters.get(name))
 
 
+Handler = Callable[[Task, Order], str]
+HANDLERS: Final[dict[TaskCommand, Handler]] = {}
+DONE: Final[dict[str, str]] = {}
+"""What a task is after a command, before who gave it: "killed by ada"."""
+
+
+def carries_out(command: TaskCommand, done: str = "") -> Callable[[Handler], Handler]:
+    """Declare the function that carries out a command, and what the task is afterwards, for its log."""
+
+    def declare(handler: Handler) -> Handler:
+        HANDLERS[command] = handler
+        DONE[command] = done or command
+        return handler
+
+    return declare
+
+
+@carries_out(TaskCommand.KILL, "killed")
 def kill(task: Task, order: Order) -> str:
     if task.status != TaskStatus.ABORTING:
         _enter(task, TaskStatus.ABORTING, order)
     return end_jobs(task.id, by=order.by, reason=order.told("the task was killed"), code=Kill.JEDI)
 
 
+@carries_out(TaskCommand.FINISH, "finished early")
 def finish(task: Task, order: Order) -> str:
     if task.status != TaskStatus.FINISHING:
         # Else the forced end would make a task that misses its goal fail.
@@ -94,6 +100,7 @@ def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
     )
 
 
+@carries_out(TaskCommand.PAUSE)
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
     rests = rests_in(task.status, task.old_status)
@@ -104,6 +111,7 @@ def pause(task: Task, order: Order) -> str:
     return f"{plural(held, 'queued job is', 'queued jobs are')} held back"
 
 
+@carries_out(TaskCommand.RESUME, "resumed")
 def resume(task: Task, order: Order) -> str:
     if task.status == TaskStatus.STAGING:
         task_moves.move_task(task.id, TaskStatus.STAGED, by=order.by, reason=order.why, old_status=None)
@@ -116,6 +124,7 @@ def resume(task: Task, order: Order) -> str:
     return f"{plural(queued, 'job is', 'jobs are')} queued again"
 
 
+@carries_out(TaskCommand.AVALANCHE, "scouts skipped")
 def avalanche(task: Task, order: Order) -> str:
     """Mark the task: the post-processor passes it on as if its scouts had done well."""
     Task.objects.filter(pk=task.id).update(walltime_unit=SCOUTS_SKIPPED)
@@ -124,6 +133,7 @@ def avalanche(task: Task, order: Order) -> str:
     return "its scouts are not waited for"
 
 
+@carries_out(TaskCommand.INCREASE_ATTEMPTS, "given more attempts")
 def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
     opened = file_moves.give_attempts(task.id, more)
@@ -136,6 +146,7 @@ def increase_attempts(task: Task, order: Order) -> str:
     return sentence
 
 
+@carries_out(TaskCommand.RELEASE, "released")
 def release(task: Task, order: Order) -> str:
     count = file_moves.release_staging(task.id)
     if not count:
@@ -145,6 +156,7 @@ def release(task: Task, order: Order) -> str:
     return plural(count, "file is used as it is", "files are used as they are")
 
 
+@carries_out(TaskCommand.REASSIGN, "reassigned")
 def reassign(task: Task, order: Order) -> str:
     """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
     if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ from jedisite.agents.passes import owner
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
-from tasks_app.commands import handlers, rerun
-from tasks_app.commands.handlers import Order
+from tasks_app.commands import handlers, rerun  # noqa: F401 - its functions declare which commands they carry out
+from tasks_app.commands.handlers import HANDLERS, Order
 from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
 from tasks_app.lifecycle import claims, file_moves, task_moves
@@ -32,19 +32,6 @@ LIMIT = 50
 """Tasks or commands of one pass."""
 STUCK_AFTER = timedelta(minutes=5)
 """A task that is in the midst of a command for so long gets it again: whoever began it may be gone."""
-
-ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
-    TaskCommand.KILL: handlers.kill,
-    TaskCommand.FINISH: handlers.finish,
-    TaskCommand.PAUSE: handlers.pause,
-    TaskCommand.RESUME: handlers.resume,
-    TaskCommand.AVALANCHE: handlers.avalanche,
-    TaskCommand.INCREASE_ATTEMPTS: handlers.increase_attempts,
-    TaskCommand.RELEASE: handlers.release,
-    TaskCommand.REASSIGN: handlers.reassign,
-    TaskCommand.RETRY: rerun.retry,
-    TaskCommand.INCEXEC: rerun.incexec,
-}
 
 
 # Of one task's commands only the first that waits: a second is obeyed after it, even if another process has the first.
@@ -65,7 +52,7 @@ def obey_next() -> bool:
             if not order.parameters.get(FOLLOWS):
                 command_queue.check_command(task, command.name)
             with turn(ME, task.id):
-                command.answer = ACTIONS[TaskCommand(command.name)](task, order)
+                command.answer = HANDLERS[TaskCommand(command.name)](task, order)
             command.status = "done"
     except command_queue.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
@@ -121,7 +108,7 @@ def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
     name = TASK_DOING[status]
     try:
         with transaction.atomic():
-            ACTIONS[name](task, _last_order(task, name))
+            HANDLERS[name](task, _last_order(task, name))
     except command_queue.CommandRefusedError as exc:
         back = task.old_status or TaskStatus.READY
         task_moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
-from tasks_app.commands.handlers import Order, increase_attempts
+from tasks_app.commands.handlers import Order, carries_out, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
@@ -45,6 +45,7 @@ _TELLS = TELLS_EFFICIENCY.format(
 _RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
 
 
+@carries_out(TaskCommand.RETRY, "retried")
 def retry(task: Task, order: Order) -> str:
     """Try again what was not processed. Raises CommandRefusedError when there is nothing of the kind."""
     if task.status in MORE_ATTEMPTS_IN:
@@ -97,6 +98,7 @@ def _restore(task: Task, order: Order) -> str:
     return f"it is {back} again"
 
 
+@carries_out(TaskCommand.INCEXEC, "run again")
 def incexec(task: Task, order: Order) -> str:
     """Run a task again with changes, after its input was looked up again."""
     parent = order.parameters.get(FOLLOWS)

@@ -101,7 +101,6 @@ class JobStatus(StrEnum):
 T, J = TaskStatus, JobStatus
 
 ASKED_OF_ANY = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
-
 """What a command or a watch dog can ask of every active task."""
 
 
@@ -304,7 +303,7 @@ class Giver(StrEnum):
 class CommandRule:
     """One command: what people read of it, in which states of the task it is accepted, and who may give it.
 
-    `ends_work`: jobs are ended, or what was measured is put aside; people are asked twice.
+    `ends_work`: jobs are ended, or what was measured is put aside; people are asked twice. `asks`: heading of its page.
     """
 
     title: str
@@ -312,6 +311,7 @@ class CommandRule:
     accepted: frozenset[TaskStatus]
     giver: Giver = Giver.OWNER
     ends_work: bool = False
+    asks: str = ""
 
 
 _REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
@@ -327,7 +327,10 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.RESUME: CommandRule("Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})),
     TaskCommand.AVALANCHE: CommandRule(
-        "Skip scouts", "make all jobs now, without waiting for what scouts find out", frozenset({T.SCOUTING})
+        "Skip scouts",
+        "make all jobs now, without waiting for what scouts find out",
+        frozenset({T.SCOUTING}),
+        asks="Skip the scouts of {}?",
     ),
     TaskCommand.RETRY: CommandRule(
         "Retry",
@@ -339,17 +342,20 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "Run again",
         "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
         frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
+        asks="Run {} again?",
     ),
     TaskCommand.INCREASE_ATTEMPTS: CommandRule(
         "More attempts",
         "give files that have no attempt left some more",
         frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
+        asks="Give files of {} more attempts?",
     ),
     TaskCommand.RELEASE: CommandRule(
         "Release",
         "use files that are still being staged as if they were there",
         frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
         Giver.PRODUCTION,
+        asks="Release {} although files are still being staged?",
     ),
     TaskCommand.REASSIGN: CommandRule(
         "Reassign",
@@ -363,6 +369,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "make no more jobs, end the open ones, and keep what is done",
         frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
         ends_work=True,
+        asks="Finish {} early?",
     ),
     TaskCommand.KILL: CommandRule("Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True),
 }
