@@ -3,6 +3,7 @@ import pytest
 from brokerage_app.advice.whatif import Conditions, parse
 from brokerage_app.brokers import generic
 from brokerage_app.cases.case import grid_of
+from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
@@ -28,7 +29,7 @@ def changed(**given: str) -> TaskNeeds:
 def test_each_field_changes_what_it_says() -> None:
     assert lines_of({"memory": " "}, NEEDS) == []
     found = changed(memory="1500", cores="1", walltime="2", sites="C, D*", without="*", data="NEW OTHER")
-    assert (found.memory_mb, found.cores, found.walltime_at(SiteView("C")), found.walltime_known) == (
+    assert (found.memory_mb, found.cores, walltime_at(found, SiteView("C")), found.walltime_known) == (
         1500,
         1,
         7200,
