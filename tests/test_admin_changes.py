@@ -185,7 +185,7 @@ def test_software_tags_count_from_the_next_decision_on_and_say_what_brokers_woul
         view = load_grid(timezone.now()).sites["A"]
         return accepts(needs, parse_published(view.software, releases=view.releases))
 
-    assert refused().sentence == "needs Athena 24.0.1 on x86_64-el9; the site publishes no software"
+    assert refused().detail == "needs Athena 24.0.1 on x86_64-el9; the site publishes no software"
     for queue, data, says in (
         ("B", "{}", "There is no queue B; ALL stands for tags that hold everywhere."),
         ("A", '{"tag": []}', "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures."),

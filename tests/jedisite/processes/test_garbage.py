@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-BEGIN = "from jedisite import garbage; garbage.put_off(); import django; django.setup()"
+BEGIN = "from jedisite.processes import garbage; garbage.put_off(); import django; django.setup()"
 SAY = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 50_000)"
 
 
@@ -34,6 +34,6 @@ def test_garbage_is_looked_for_among_what_comes_after_the_start(settings: str, w
 
 
 def test_who_has_not_put_it_off_is_left_alone() -> None:
-    words = ["-c", f"from jedisite import garbage; garbage.look_again(); {SAY}"]
+    words = ["-c", f"from jedisite.processes import garbage; garbage.look_again(); {SAY}"]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["True", "False"], done.stderr

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from jedisite import one_site
+from jedisite.processes import one_site
 one_site.hold(Path(sys.argv[1]))
 if sys.argv[2] == "ends":
     one_site.note(ends=True)
