@@ -201,7 +201,7 @@ def numbers_of(task: Task) -> TaskNumbers:
 
 def _walltime_per_mb(task: Task) -> int:
     # Negative values only switch the looping check off.
-    return abs(task.walltime or 0) if task.walltime_unit else 0
+    return abs(task.walltime or 0) if task.unit_of_walltime else 0
 
 
 def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:

@@ -228,6 +228,12 @@ class Task(models.Model):
         return self.walltime_unit == SCOUTS_SKIPPED
 
     @property
+    def unit_of_walltime(self) -> str | None:
+        """With a unit the walltime is for each MB of input, without one for the whole job. That scouts are skipped is
+        noted in the same column, and is no unit."""
+        return None if self.skips_scouts else self.walltime_unit
+
+    @property
     def since(self) -> datetime:
         """Since when it is in its state."""
         return since(self.status, self.frozen_time, self.state_change_time, self.modification_time)
