@@ -32,14 +32,18 @@ def places_in(source: str) -> list[str]:
     return list(_of(ast.parse(source), ""))
 
 
+def place_of(node: ast.AST, place: str) -> str:
+    """The place that a node inside of `place` begins: a function, a class, or a constant of the module; else `place` itself."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return f"{place}.{node.name}".lstrip(".")
+    if not place and isinstance(node, ast.Assign | ast.AnnAssign):
+        return ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+    return place
+
+
 def _of(node: ast.AST, place: str) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
-        inner = place
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{place}.{child.name}".lstrip(".")
-        elif not place and isinstance(child, ast.Assign | ast.AnnAssign):
-            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
-            inner = ast.unparse(target)
+        inner = place_of(child, place)
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue  # a docstring
         yield from (place for _ in range(_locks(child)))

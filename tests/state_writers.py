@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.lock_places import place_of
+
 ROOT = Path(__file__).resolve().parents[1]
 APPS = ("jedisite", "brokerage_app", "tasks_app", "events_app")
 COLUMNS = {
@@ -41,12 +43,7 @@ def writers_in(source: str) -> list[str]:
 
 def _of(node: ast.AST, place: str) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
-        inner = place
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{place}.{child.name}".lstrip(".")
-        elif not place and isinstance(child, ast.Assign | ast.AnnAssign):
-            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
-            inner = ast.unparse(target)
+        inner = place_of(child, place)
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue  # a docstring
         text = _text(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
@@ -37,7 +38,7 @@ class Case:
         self.needs, self.grid = needs, grid
 
 
-class PlaceCase(Case):
+class PlaceCase(Case, ABC):
     """A case that knows the storage and the software of queues.
 
     min_free_gb    space that a storage must have left
@@ -79,21 +80,21 @@ class PlaceCase(Case):
     takes_whole_slot: ClassVar[bool] = False
     """Whether a job has all of a slot's scratch space, however many cores it uses."""
 
+    @abstractmethod
     def memory_mb(self, site: SiteView) -> int:
         """Memory of the whole job at a queue; 0 when none is asked."""
-        raise NotImplementedError
 
     def memory_in_words(self, site: SiteView) -> Words:
         """How it comes about, to be said behind it."""
         return NOTHING_SAID
 
+    @abstractmethod
     def scratch_at(self, site: SiteView) -> int:
         """Scratch space (MB) of a job at a queue."""
-        raise NotImplementedError
 
+    @abstractmethod
     def time_at(self, site: SiteView) -> WalltimeNeed | int:
         """How long a job runs at a queue, or what tells it; seconds where that is known of the job as a whole."""
-        raise NotImplementedError
 
     def sources(self) -> Mapping[str, tuple[str, ...]]:
         """Paths that logical names of containers stand for, from the tags of all queues."""
