@@ -21,7 +21,7 @@ from tasks_app.domain.states import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
 from tasks_app.models import Task
 from tasks_app.submission.command_queue import CommandRefusedError, give_command
-from tasks_app.web.tasks.command_buttons import LONGEST_REASON
+from tasks_app.web.commands.command_buttons import LONGEST_REASON
 
 MOST_TASKS = 200
 Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]

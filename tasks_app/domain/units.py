@@ -20,6 +20,8 @@ TELLS_EFFICIENCY: Final = (
 """`tells_efficiency` as SQL on the expressions `cpu` and `core_s`."""
 MOST: Final = 999_999_999
 """Largest number that the tasks' columns hold."""
+USUAL_UNITS: Final = {"ram_count": "MB", "cpu_time": "HS06sPerEvent", "out_disk_count": "kB", "work_disk_count": "MB"}
+"""Units of a task's numbers where it names none, by its attributes."""
 
 
 def tells_efficiency(cpu_s: float | None, core_s: float) -> bool:

@@ -5,12 +5,12 @@ from django.urls import path
 from tasks_app.web.brokerage import brokerage_pages, whatif_pages, why_pages
 from tasks_app.web.data import catalogued, data_pages
 from tasks_app.web.errors import error_pages, fingerprint_page, pivot_page
-from tasks_app.web.frame import search
 from tasks_app.web.help import help_pages
 from tasks_app.web.jobs import job_comparing, job_doing, job_pages
 from tasks_app.web.lists import views
 from tasks_app.web.machinery import agent_pages, configuration_pages, metrics, timeout_pages, trail, worker_pages
 from tasks_app.web.overview import attention_pages, overview
+from tasks_app.web.search import search_pages
 from tasks_app.web.shares import share_pages, work_queue_pages
 from tasks_app.web.sites import site_page, site_pages
 from tasks_app.web.tasks import doing, histograms, task_inputs, task_pages, task_tabs, timelines
@@ -21,7 +21,7 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("attention/", attention_pages.attention_list, name="attention"),
     path("attention/<int:item_id>/", attention_pages.attention_action, name="attention-action"),
-    path("search/", search.search, name="search"),
+    path("search/", search_pages.search, name="search"),
     path("tasks/", task_pages.task_list, name="tasks"),
     path("tasks/<int:task_id>/", task_pages.task_page, name="task"),
     path("tasks/<int:task_id>/why/", why_pages.task_why, name="task-why"),

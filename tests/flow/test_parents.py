@@ -14,7 +14,7 @@ from tasks_app.domain.states import JOB_FINAL
 from tasks_app.explaining.why_task import why
 from tasks_app.models import CatalogueDataset, Task, TaskStatusLog
 from tasks_app.submission import command_queue, submitting
-from tasks_app.web.tasks import command_buttons
+from tasks_app.web.commands import command_buttons
 from tests.flow.driving import (
     add_dataset,
     add_files,

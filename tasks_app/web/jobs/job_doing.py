@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_http_methods
 
@@ -26,8 +24,8 @@ from tasks_app.params import special_handling
 from tasks_app.params.acts import JOB_ACTS, JobAct
 from tasks_app.params.faults import ParamErrors
 from tasks_app.upkeep import killing
+from tasks_app.web.commands import chosen_rows, command_buttons
 from tasks_app.web.lists.misspelt import takes
-from tasks_app.web.tasks import command_buttons, doing
 
 KILL = "kill"
 
@@ -106,7 +104,7 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
         "section": "jobs",
         "act": act,
         "query": query,
-        "back": _list_of(query),
+        "back": chosen_rows.list_address("dashboard:jobs", query),
         "given": given,
         "faults": [],
     }
@@ -126,7 +124,7 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
         else:
             killed = killing.kill_for_a_reason(ids, caller, reason)
             _tell(request, len(killed), len(ids) - len(killed))
-            return redirect(_list_of(query))
+            return redirect(chosen_rows.list_address("dashboard:jobs", query))
     plan = killing.plan_kill(ids, caller)
     context |= {"plan": plan, "ids": ",".join(map(str, plan.ids))}
     return render(request, "tasks_app/jobs_bulk.html", context, status=400 if context["faults"] else 200)
@@ -134,19 +132,13 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
 
 def _chosen(given: MultiValueDict[str, str], query: str) -> list[int]:
     """The jobs that the query finds or, in the end and without a query, those that are named. Raises SelectionError."""
-    named = doing.ids_in(given.getlist("ids"))
-    if doing.is_by_ids(given, named):
-        return bulk.checked_ids(named, "job")
-    filters: Mapping[str, Any] = {n: v for n, v in QueryDict(query).items() if n not in doing.LISTING}
-    found = bulk.filtered(JobFilter, Job.objects.only("id"), filters, "job")
+    ids = chosen_rows.chosen_ids(given)
+    if ids is not None:
+        return bulk.checked_ids(ids, "job")
+    found = bulk.filtered(JobFilter, Job.objects.only("id"), chosen_rows.filters_of(query), "job")
     if not found:
         raise bulk.SelectionError("query", "No job matches.")
     return [job.id for job in found]
-
-
-def _list_of(query: str) -> str:
-    address, kept = reverse("dashboard:jobs"), QueryDict(query).urlencode()
-    return f"{address}?{kept}" if kept else address
 
 
 def _tell(request: HttpRequest, killed: int, left: int) -> None:

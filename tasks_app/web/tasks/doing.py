@@ -8,9 +8,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_http_methods
 
@@ -25,31 +24,11 @@ from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.amending import CannotChangeError
 from tasks_app.submission.assignment import check_share
 from tasks_app.submission.command_queue import CommandRefusedError
-from tasks_app.web.frame import keyset_pages
+from tasks_app.web.commands import chosen_rows, command_buttons
 from tasks_app.web.lists.misspelt import takes
-from tasks_app.web.tasks import command_buttons
 
 SHOWN = 100
 REFUSED_SHOWN = 20
-LISTING = frozenset(
-    {
-        "before",
-        "after",
-        "sort",
-        "order",
-        "columns",
-        "column",
-        "density",
-        "view",
-        "window",
-        "tab",
-        "size",
-        "page_size",
-        "cursor",
-        "ordering",
-    }
-)
-"""Parameters of the addresses of lists that say how rows are shown, not which."""
 
 
 @needs(Right.SUBMIT)
@@ -125,7 +104,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
         "act": act,
         "acts": [other for other in ACTS.values() if other.for_many],
         "query": query,
-        "back": _list_of(query),
+        "back": chosen_rows.list_address("dashboard:tasks", query),
         "given": given,
         "faults": [],
     }
@@ -149,7 +128,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
             ids = [*(task.id for task in chosen.tasks), *chosen.missing]
             done = bulk.give(act, ids, caller=caller, reason=reason, parameters=parameters, query=query)
             _tell(request, act, done)
-            return redirect(_list_of(query))
+            return redirect(chosen_rows.list_address("dashboard:tasks", query))
     plan = bulk.preview(act, chosen, caller)
     plan = replace(plan, refused=command_buttons.refused_on_page(act, plan.refused))
     context |= {
@@ -166,42 +145,18 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
 
 def _chosen(given: MultiValueDict[str, str], query: str) -> bulk.Selection:
     """The tasks that the query finds or, in the end and without a query, those that are named. Raises SelectionError."""
-    named = ids_in(given.getlist("ids"))
-    if is_by_ids(given, named):
-        return bulk.by_ids(named)
-    found = bulk.by_filter({name: value for name, value in QueryDict(query).items() if name not in LISTING})
+    ids = chosen_rows.chosen_ids(given)
+    if ids is not None:
+        return bulk.by_ids(ids)
+    found = bulk.by_filter(chosen_rows.filters_of(query))
     if not found.tasks:
         raise bulk.SelectionError("query", "No task matches.")
-    return found
-
-
-def is_by_ids(given: MultiValueDict[str, str], named: list[int]) -> bool:
-    """Whether the named ones are meant: what was shown is confirmed, or there is no query to find others by."""
-    return "confirm" in given or "query" not in given or (not given.get("query") and bool(named))
-
-
-def ids_in(texts: Iterable[str]) -> list[int]:
-    """Numbers, each in a field of its own or several in one with commas. Raises SelectionError."""
-    found = []
-    for text in ",".join(texts).split(","):
-        if not text.strip():
-            continue
-        number = keyset_pages.number(text.strip())
-        if number is None:
-            raise bulk.SelectionError("ids", f"{text.strip()[:40]!r} is no number of a task or job.")
-        found.append(number)
     return found
 
 
 def _joined(ids: Iterable[int]) -> str:
     """Ids as one field of a form: a form may not have a thousand of them."""
     return ",".join(map(str, ids))
-
-
-def _list_of(query: str) -> str:
-    address = reverse("dashboard:tasks")
-    kept = QueryDict(query).urlencode()
-    return f"{address}?{kept}" if kept else address
 
 
 def _tell(request: HttpRequest, act: Act, done: bulk.Done) -> None:

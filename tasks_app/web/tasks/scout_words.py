@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tasks_app.domain import words
+from tasks_app.domain.units import USUAL_UNITS
 from tasks_app.models import ScoutReport, Task
 
 ANSWERS: Final = {
@@ -14,7 +15,6 @@ ANSWERS: Final = {
     "exhausted": "The task stops until somebody has looked at it:",
     "failed": "The task is broken:",
 }
-USUAL_UNITS: Final = {"ram_count": "MB", "cpu_time": "HS06sPerEvent", "out_disk_count": "kB", "work_disk_count": "MB"}
 # Attribute of the task, its words, and the attribute that holds the unit or the unit itself.
 QUANTITIES: Final = (
     ("ram_count", "Memory", "ram_unit"),

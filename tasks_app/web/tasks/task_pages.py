@@ -22,9 +22,10 @@ from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, Perio
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.web.commands import command_buttons
 from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
-from tasks_app.web.tasks import command_buttons, page_queries, scout_words, sentences
+from tasks_app.web.tasks import page_queries, scout_words, sentences
 from tasks_app.web.tasks.folding import latest_lines
 from tasks_app.web.tasks.histograms import ENDING
 from tasks_app.web.tasks.task_listing import LISTING

@@ -21,11 +21,11 @@ from tasks_app.drawing import diagrams, lanes, spans
 from tasks_app.drawing.lanes import Bars
 from tasks_app.drawing.spans import Lane, Moment, Span, View
 from tasks_app.models import Task
+from tasks_app.web.commands import command_buttons
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.help import machines
 from tasks_app.web.jobs import job_doing, job_pages
 from tasks_app.web.lists.misspelt import one_of, takes
-from tasks_app.web.tasks import command_buttons
 from tasks_app.web.tasks import timeline_queries as queries
 
 JOB_ROWS: Final = 24

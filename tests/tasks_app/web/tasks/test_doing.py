@@ -335,7 +335,7 @@ def test_tasks_are_chosen_by_the_filters_of_the_list_and_not_too_many(
         ({"query": "colour=red"}, "no filter"),
         ({"query": "sort=name"}, "give a filter"),
         ({"query": "status=odd"}, "status:"),
-        ({"ids": "1,x"}, "no number"),
+        ({"ids": "1,x"}, "not the number"),
         ({}, "No task is chosen"),
         ({"query": ""}, "give a filter"),
         ({"query": "name=nothing"}, "No task matches"),

@@ -19,7 +19,7 @@ from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.params.acts import ACTS
-from tasks_app.web.tasks import command_buttons
+from tasks_app.web.commands import command_buttons
 from tests.tasks_app.params.dictionaries import smallest
 
 pytestmark = pytest.mark.django_db

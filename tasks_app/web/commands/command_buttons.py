@@ -21,7 +21,7 @@ from tasks_app.params.acts import ACTS, Act
 from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
 from tasks_app.submission import known_names
-from tasks_app.web.tasks.act_values import now_of
+from tasks_app.web.commands.act_values import now_of
 
 LONGEST_REASON = 1000
 _RENAMED = "|".join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)

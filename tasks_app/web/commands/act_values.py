@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tasks_app.domain import words
+from tasks_app.domain.units import USUAL_UNITS
 from tasks_app.models import Task
 from tasks_app.params.acts import NEEDS, Change
 from tasks_app.submission.amending import ATTRIBUTES
-from tasks_app.web.tasks.scout_words import USUAL_UNITS
 
 UNIT_OF: Final = {
     "ram_count": "ram_unit",
