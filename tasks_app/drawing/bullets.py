@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tasks_app.domain import words
+from tasks_app.drawing.scales import Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ def of_ratio(ratio: float | None, part: float, label: str, tone: str) -> Bullet 
     """A ratio on a scale from 0 to 2: the mark is 1, the band is `part` of it to both sides. None without a ratio."""
     if ratio is None:
         return None
-    band = (round(50 * (1 - part), 2), round(50 * (1 + part), 2))
-    return Bullet(label, tone, round(min(max(ratio, 0.0), 2.0) * 50, 2), 50.0, band, cut=ratio > 2)
+    at = Scale(0.0, 2.0, 0.0, 100.0)
+    return Bullet(label, tone, at(min(max(ratio, 0.0), 2.0)), at(1.0), (at(1 - part), at(1 + part)), cut=ratio > 2)
 
 
 def of_amount(value: float, wanted: float | None, label: str, tone: str, *, top: float = 0.0) -> Bullet:
     """An amount against another one. The scale ends at `top`, or a tenth beyond the larger of the two."""
     mark = wanted if wanted and wanted > 0 else None
-    end = max(top, value * 1.02, (mark or 0.0) * 1.1, 1.0)
-    return Bullet(label, tone, round(100 * max(value, 0.0) / end, 2), round(100 * mark / end, 2) if mark else None)
+    at = Scale(0.0, max(top, value * 1.02, (mark or 0.0) * 1.1, 1.0), 0.0, 100.0)
+    return Bullet(label, tone, at(max(value, 0.0)), at(mark) if mark else None)
 
 
 def of_cores(cores: int, pledged: int) -> Bullet:

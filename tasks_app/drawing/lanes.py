@@ -13,7 +13,7 @@ from html import escape
 from typing import Final
 
 from tasks_app.domain import words
-from tasks_app.drawing.scales import TimeScale, time_ticks
+from tasks_app.drawing.scales import Scale, TimeScale, time_ticks
 from tasks_app.drawing.spans import Lane, Moment, Span, View
 
 WIDTH: Final = 1200
@@ -203,6 +203,7 @@ def _bars(bars: Sequence[Bar], scale: TimeScale, y: float) -> str:
     for bar in bars:
         by_start.setdefault(bar.start, []).append(bar)
     highest = max((sum(bar.count for bar in pile) for pile in by_start.values()), default=1)
+    up = Scale(0, highest, 0, BARS)
     parts = [
         f'<text class="note" x="{LEFT - 6}" y="{y + 30:.0f}" text-anchor="end">{escape(words.count(highest))}</text>',
         f'<line class="tick" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y + BARS:.0f}" y2="{y + BARS:.0f}"/>',
@@ -210,7 +211,7 @@ def _bars(bars: Sequence[Bar], scale: TimeScale, y: float) -> str:
     for pile in by_start.values():
         foot = y + BARS
         for bar in pile:
-            height = max(BARS * bar.count / highest, 1.5)
+            height = max(up(bar.count), 1.5)
             foot -= height
             x1, x2 = scale(bar.start), scale(bar.end)
             title = f"{bar.count} {bar.status}, {bar.start:%Y-%m-%d %H:%M} to {bar.end:%H:%M} UTC"
