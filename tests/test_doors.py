@@ -20,8 +20,6 @@ STILL_ELSEWHERE = {
     "tasks_app/outcomes/dataset_endings.py:call_done": f"{_OTHER}: of datasets",
     "tasks_app/submission/rerefining.py:_datasets": f"{_OTHER}: of datasets",
     "tasks_app/worker_node/pilot/site_client.py:RefusedError.__init__": f"{_OTHER}: of an answer",
-    "tasks_app/generation/store.py:_USE_TRACKED": "hot path: files get their jobs as the jobs are stored",
-    "tasks_app/generation/store.py:_use_seeds": "hot path: files get their jobs as the jobs are stored",
     "tasks_app/inputs/changes.py:find_again": _WITH_COUNTS,
     "tasks_app/inputs/changes.py:lose_where": _WITH_COUNTS,
     "tasks_app/inputs/changes.py:release": _WITH_COUNTS,

@@ -18,7 +18,7 @@ from tasks_app.generation import builder as columns
 from tasks_app.generation.builder import Builder, Numbers, OutputStream
 from tasks_app.generation.buildjobs import attach
 from tasks_app.generation.picker import DatasetRow, Picked
-from tasks_app.lifecycle import outbox
+from tasks_app.lifecycle import file_uses, outbox
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import is_tracked
 from tasks_app.splitting.chunk import Group, InputFile
@@ -208,35 +208,6 @@ def _pairs(groups: Sequence[Group], index: int, jobs: Sequence[int]) -> tuple[li
     return files, owners
 
 
-_COPIED = "lfn, scope, guid, fsize, checksum, type, attemptnr, nevents, startevent, endevent, surl"
-# What other jobs made to be merged is an input like any other to the job that merges it.
-_COPIED_OF_FILE = ", ".join("c." + name.strip() for name in _COPIED.split(",")).replace(
-    "c.type", "CASE WHEN c.type IN ('trn_output', 'trn_log') THEN 'input' ELSE c.type END AS type"
-)
-_FILE_COLUMNS = f"pandaid, jeditaskid, datasetid, dataset, status, fileid, {_COPIED}"
-
-# The job of a file is found by its place in the sorted list of files, not by a join: after a large feed the server knows
-# little of the dataset, and the plan that it then makes for a join reads all of it at every step.
-_USE_TRACKED = f"""
-WITH used AS (
-    UPDATE jedi_dataset_contents c
-       SET status = 'running', pandaid = (%(jobs)s::bigint[])[width_bucket(c.fileid, %(files)s::bigint[])]
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
-       AND c.fileid = ANY(%(files)s::bigint[]) AND c.status = 'ready'
-    RETURNING c.pandaid, c.fileid, {_COPIED_OF_FILE})
-INSERT INTO job_files ({_FILE_COLUMNS})
-SELECT pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', fileid, {_COPIED} FROM used
-"""  # noqa: S608 - constants of ours
-
-_USE_FREELY = f"""
-INSERT INTO job_files ({_FILE_COLUMNS})
-SELECT p.pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', c.fileid, {_COPIED_OF_FILE}
-  FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
-  JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid
- WHERE c.fileid BETWEEN %(first)s AND %(last)s
-"""  # noqa: S608
-
-
 class FilesTakenError(RuntimeError):
     """Files that were to be used are not ready any more: the transaction must be rolled back."""
 
@@ -258,13 +229,10 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
     }
     if not is_tracked(dataset.attributes):
         with hash_joins(cursor):
-            cursor.execute(_USE_FREELY, values)
+            cursor.execute(file_uses.USE_FREELY, values)
         return []
-    cursor.execute(_USE_TRACKED, values)
-    if cursor.rowcount != len(files):
-        raise FilesTakenError(
-            f"{len(files) - cursor.rowcount} of {plural(len(files), 'file')} of dataset {dataset.id} in use already"
-        )
+    cursor.execute(file_uses.USE_TRACKED, values)
+    _check_all_used(cursor, files, dataset.id)
     back = files if dataset.in_order else files[: bisect_right(files, dataset.cursor)]
     if back:
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [back])
@@ -272,6 +240,14 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         return [Count(dataset.id, used=len(files))]
     _keep_passed(cursor, task_id, source, files[len(back) :])
     return [Count(dataset.id, used=len(files), last=files[-1])]
+
+
+def _check_all_used(cursor: psycopg.Cursor[Any], files: Sequence[int], dataset_id: int) -> None:
+    """Raise FilesTakenError unless the statement that has just run has put all of these files to use."""
+    if cursor.rowcount != len(files):
+        raise FilesTakenError(
+            f"{len(files) - cursor.rowcount} of {plural(len(files), 'file')} of dataset {dataset_id} in use already"
+        )
 
 
 def _keep_passed(cursor: psycopg.Cursor[Any], task_id: int, source: Source, used: Sequence[int]) -> None:
@@ -331,11 +307,10 @@ def _use_seeds(
     if again:
         files = [f for f, _ in again]
         cursor.execute(
-            """UPDATE jedi_dataset_contents c SET status = 'running', pandaid = p.job
-                 FROM unnest(%s::bigint[], %s::bigint[]) p (file, job)
-                WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.fileid = p.file""",
-            [files, [j for _, j in again], task_id, dataset_id],
+            file_uses.USE_SEEDS,
+            {"files": as_array(files), "jobs": as_array(j for _, j in again), "task": task_id, "dataset": dataset_id},
         )
+        _check_all_used(cursor, files, dataset_id)
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [files])
     new = [(n, job) for n, job, row in zip(numbers.seeds, numbers.jobs, rows, strict=True) if row is None]
     cursor.execute(

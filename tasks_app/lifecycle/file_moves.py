@@ -5,12 +5,32 @@ Locks are taken in the order of everybody: the task's row first (by the caller),
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Any, Final, NamedTuple
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from tasks_app.domain.states import FILE_MOVES, FileStatus
 from tasks_app.lifecycle import attempts
+from tasks_app.lifecycle.conditions import is_one_of, may_become
+
+INPUT: Final = ("input",)
+OUTPUT: Final = ("output",)
+EITHER: Final = (*INPUT, *OUTPUT)
+"""Which table of moves is asked: that of files that a task reads, of those that it makes, or both."""
+
+
+def before(
+    tables: Iterable[str], *news: FileStatus, among: Collection[FileStatus] = tuple(FileStatus), row: str = ""
+) -> str:
+    """SQL: a file is in one of the states `among`, and may become each of `news` from there, as all the `tables` have it.
+
+    `row` is its alias with a dot.
+    """
+    olds = (may_become(FILE_MOVES[table], news) for table in tables)
+    return is_one_of(f"{row}status", set(among).intersection(*olds))
+
 
 # ruff: noqa: S608 - every piece is a constant of this module
 _INPUTS = "('input', 'pseudo_input', 'pp_input')"

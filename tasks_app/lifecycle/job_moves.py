@@ -16,20 +16,17 @@ import psycopg
 
 from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.domain.states import JOB_MOVES, JobStatus
+from tasks_app.lifecycle.conditions import as_said, is_one_of, may_become
 
 
 def before(new: str, among: Iterable[str] = tuple(JobStatus), row: str = "") -> str:
     """SQL: a job is in one of the states `among`, and may become `new` from there. `row` is its alias with a dot."""
-    olds = sorted(f"'{old}'" for old, nexts in JOB_MOVES.items() if new in nexts and old in set(among))
-    if len(olds) < 2:
-        return f"{row}jobstatus = {olds[0]}" if olds else "false"
-    return f"{row}jobstatus IN ({', '.join(olds)})"
+    return is_one_of(f"{row}jobstatus", may_become(JOB_MOVES, [new]) & set(among))
 
 
 def before_said(said: str, news: Iterable[str], row: str = "") -> str:
     """SQL: `said`, an expression, is one of the states `news`, and a job may become that from where it is."""
-    cases = (f"WHEN '{new}' THEN {before(new, row=row)}" for new in news)
-    return f"CASE {said} {' '.join(cases)} ELSE false END"
+    return as_said(said, {new: before(new, row=row) for new in news})
 
 
 # ruff: noqa: S608 - every piece is a constant of ours, or a state of the table

@@ -12,9 +12,10 @@ from jedisite.models import Agent
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.counts import statistics
 from tasks_app.explaining.why_task import look
+from tasks_app.generation.builder import Numbers
 from tasks_app.generation.grid_view import World
 from tasks_app.generation.picker import pick
-from tasks_app.generation.store import FilesTakenError, Source, _use
+from tasks_app.generation.store import FilesTakenError, Source, _use, _use_seeds
 from tasks_app.generation.turn_facts import row_of
 from tasks_app.generation.work import generate
 from tasks_app.lifecycle import claims
@@ -250,6 +251,22 @@ def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch(
     File.objects.filter(task_id=made).update(status="ready")
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_a_seed_number_that_another_job_has_is_not_given_to_a_second() -> None:
+    made = submit(
+        parameters("lab.gen", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=20, nEventsPerJob=10)
+    )
+    refiner.run()
+    feeder.run()
+    wake()
+    job_generator.run(jobs_a_task=2)
+    seed, other = File.objects.filter(task_id=made, type="random_seed").order_by("id")
+    numbers = Numbers([1, 2], [], [], [1, 2])
+    with pytest.raises(FilesTakenError, match="1 of 2 files"), transaction.atomic(), hot_cursor() as cursor:
+        File.objects.filter(pk=other.id).update(status="ready")
+        _use_seeds(cursor, made, seed.dataset_id, [seed.id, other.id], numbers)
+    assert list(File.objects.filter(pk=seed.id).values_list("status", "job_id")) == [("running", seed.job_id)]
 
 
 def test_a_decision_is_as_old_as_the_jobs_that_came_of_it() -> None:
