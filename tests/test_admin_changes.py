@@ -573,7 +573,7 @@ def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grac
         assert list(found) == [field] and says in found[field][0]
     page = reverse("admin:brokerage_app_globalshare_change", args=["Analysis"])
     found = errors_of(grace.post(page, {"value": 1, "parent": "User"}))
-    assert list(found) == ["parent"] and "'Analysis' is below 'User'" in found["parent"][0]
+    assert list(found) == ["parent"] and "'User' is below 'Analysis'" in found["parent"][0]
     assert sorted(GlobalShare.objects.values_list("name", flat=True)) == ["Analysis", "User"]
     GlobalShare.objects.create(name="Old", value=1, campaign="mc(?!23)")
     listed = grace.get(reverse("admin:brokerage_app_globalshare_changelist")).content.decode()
@@ -626,7 +626,7 @@ def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attribute
     assert tried(criteria="coreCount > ", **{"_try-task": task.id}).context["tried"]["edited"] is None
     for wrong, says in (
         ({"_try-task": 5}, "There is no task 5."),
-        ({"_try-described": "{"}, "This is no JSON"),
+        ({"_try-described": "{"}, "This is not JSON"),
         ({"_try-described": '{"cores": 1}'}, "There is no attribute &#x27;cores&#x27;"),
         ({"_try-described": '{"coreCount": "8"}'}, "coreCount is a whole number, not &#x27;8&#x27;"),
         ({"_try-described": '{"coreCount": 99999999999}'}, "which no task has"),

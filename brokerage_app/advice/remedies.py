@@ -157,7 +157,7 @@ def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
 
 def _usable_again(down: Sequence[str]) -> Remedy:
     lines = tuple(change_line(f"endpoint.{one}", "states", {}) for one in down)
-    return Remedy(f"Have {some(down)} made usable again (blacklisted)", "site", lines)
+    return Remedy(f"Have the blacklisting of {some(down)} lifted", "site", lines)
 
 
 def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
@@ -178,7 +178,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
         yield at_site(f"Have the fair-share policy of {name} changed", policy="")
     elif code == codes.PROCESSING_TYPE:
         left = {k: v for k, v in site.switches.items() if k not in ("allowed_processing", "excluded_processing")}
-        yield at_site(f"Have {name} take this kind of processing", switches=left)
+        yield at_site(f"Have {name} configured to accept this kind of processing", switches=left)
     elif code == codes.NO_GPU:
         for one in entered(needs.architecture, queue):
             yield replace(at_site(f"If {name} has such GPUs, have them {one.what}", **one.changes), kind="gpu")
@@ -235,9 +235,9 @@ PER_CORE: Final = "per_core_attr"
 """The switch of queues whose limits are described for each core."""
 _LIMITS: Final[Mapping[str, _Limit]] = {
     codes.LOW_MEMORY: _Limit("max_memory_mb", "memory of a {} (MB)"),
-    codes.HIGH_MEMORY: _Limit("min_memory_mb", "least memory of a job (MB)", raises=False),
+    codes.HIGH_MEMORY: _Limit("min_memory_mb", "minimum memory of a job (MB)", raises=False),
     codes.SHORT_WALLTIME: _Limit("max_walltime_s", "time limit (s)", of_slot=False),
-    codes.LONG_WALLTIME: _Limit("min_walltime_s", "least time of a job (s)", raises=False, of_slot=False),
+    codes.LONG_WALLTIME: _Limit("min_walltime_s", "minimum walltime of a job (s)", raises=False, of_slot=False),
     codes.SCRATCH_DISK: _Limit("work_dir_mb", "scratch disk of a {} (MB)"),
 }
 

@@ -47,7 +47,7 @@ class Remedy:
 
 def not_express(needs: TaskNeeds) -> Remedy:
     now = f"below {EXPRESS_PRIORITY} (currentPriority; now {needs.priority})"
-    what = f"lower the priority of the task {now}, so that it is no express work"
+    what = f"lower the priority of the task {now}, so that it is not express work"
     return replace(by_user(what, priority=EXPRESS_PRIORITY - 1), who="production")
 
 
@@ -112,7 +112,7 @@ def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
         yield replace(_less_time(needs, ratio), kind="less time")
     elif of_size and not (needs.files_a_job or needs.events_a_job):
         part = ceil(ratio * 100)
-        longer = by_user(f"Make jobs {part} % as long as they are (more files a job)", **_scaled(needs, part / 100))
+        longer = by_user(f"Make jobs {part} % as long as now (more files a job)", **_scaled(needs, part / 100))
         yield replace(longer, kind="length")
 
 
@@ -144,15 +144,15 @@ def of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
     """Other sites than those that the task names. What a task names is not changed while it is open, only its place."""
     free = {"preassigned_site": "", "listed_sites": [], "limited_sites": False, "included_sites": []}
     if needs.excluded_sites:
-        what = f"Kill the task and run it again (incexec) with another excludedSite than {some(needs.excluded_sites)}"
+        what = f"Kill the task and run it again (incexec) with an excludedSite other than {some(needs.excluded_sites)}"
         yield by_user(what, excluded_sites=[])
     if needs.preassigned_site or needs.listed_sites or needs.included_sites:
         may = allowed(needs, grid)
         named = some(may.unknown or _bound_to(needs))
-        what = f"Reassign the task to another site than {named}"
+        what = f"Reassign the task to a site other than {named}"
         yield replace(by_user(what, **free), who="production")
     if needs.cloud:
-        yield replace(by_user(f"Reassign the task to another cloud than {needs.cloud}", cloud=""), who="production")
+        yield replace(by_user(f"Reassign the task to a cloud other than {needs.cloud}", cloud=""), who="production")
 
 
 def _bound_to(needs: TaskNeeds) -> tuple[str, ...]:

@@ -163,7 +163,7 @@ def _taken_on_trust(case: AnalysisCase, grid: Grid, verdict: Verdict) -> str:
     if not case.is_single or not verdict.chosen or not names_software(case):
         return ""
     skip = software_rules.has_software(case, grid.sites[verdict.chosen[0].site])
-    return f"Not asked, as the task names its site: {skip.detail}." if skip is not None else ""
+    return f"Not applied, because the task names its site: {skip.detail}." if skip is not None else ""
 
 
 def _goes_on_without_data(case: AnalysisCase, left: _Left) -> bool:
@@ -199,7 +199,7 @@ def _only_listed(left: _Left) -> None:
 def _no_hospital(left: _Left) -> None:
     if all(site.name.endswith(HOSPITAL) for site in left.survivors):
         return
-    says = "the queue is for difficult jobs, {:other queue is|other queues are} left"
+    says = "the queue is reserved for difficult jobs, {:other queue is|other queues are} left"
     others = sum(not site.name.endswith(HOSPITAL) for site in left.survivors)
     left.drop(lambda site: Skip(site.name, codes.HOSPITAL, says, (others,)) if site.name.endswith(HOSPITAL) else None)
 
@@ -240,7 +240,7 @@ def _select(left: _Left, draw: Callable[[], float] | None) -> Verdict:
         choice = _choice(case, site, factors[site.name])
         chance = draw() if draw is not None else 0.0
         if settings.min_weight and choice.weight < settings.min_weight:
-            says = "the least weight is {:g}, the queue has {:.6g}"
+            says = "the minimum weight is {:g}, the queue has {:.6g}"
             out.append(Skip(site.name, codes.BELOW_MIN_WEIGHT, says, (settings.min_weight, choice.weight)))
             continue
         far = case.near.datasets > 0 and site.name not in case.near.with_data
@@ -251,7 +251,7 @@ def _select(left: _Left, draw: Callable[[], float] | None) -> Verdict:
     most = len(choices) if any(data.distributed for data in case.needs.inputs) else settings.most_chosen
     least = choices[most - 1].weight if len(choices) > most else 0.0
     for choice in choices[most:]:
-        says = "the last of the best {2} has the weight {0:.6g}, this one {1:.6g}"
+        says = "the lowest weight among the best {2} is {0:.6g}, the queue has {1:.6g}"
         out.append(Skip(choice.site, codes.LOW_WEIGHT, says, (least, choice.weight, most)))
     return Verdict(tuple(choices[:most]), tuple(out))
 

@@ -63,7 +63,7 @@ def decide(
 ) -> Verdict:
     """What the broker of a task says of all queues, and, when it chooses none, what of those that the task may use.
 
-    floor    queued jobs that a queue may always have, for the generic broker; the others have it from the configuration
+    floor    number of queued jobs that any queue may have, for the generic broker; the others have it from the configuration
     facts    of the user and the task, for analysis; `draw` gives random numbers for queues of equal weight there
     crowd    users who want places in queues, for the generic broker; the one of analysis counts them itself
 
@@ -86,7 +86,7 @@ def _with_room(verdict: Verdict, grid: Grid, floor: int, crowd: Crowd) -> Verdic
 def _full(choice: Choice) -> Skip:
     if choice.full is not None:
         return choice.full
-    says = "{:job is|jobs are} queued, and no more than {} may be"
+    says = "{:job is|jobs are} queued, the limit is {}"
     return Skip(
         choice.site, codes.QUEUE_FULL, says, (choice.queued, choice.queued if choice.cap is None else choice.cap)
     )

@@ -18,7 +18,7 @@ from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Blocked, Verdict, counted, sentence_of
-from jedisite.vocabulary.words import nearest, plural
+from jedisite.vocabulary.words import nearest
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
 """Refusals that only repeat what the task itself says of where it may run."""
@@ -216,7 +216,7 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
     """The task's own words leave no site: those that it names are not there, or it excludes them."""
     if may.unknown:
         return Blocked(codes.SITE_UNKNOWN, f"{_unknown(may.unknown, grid)}.")
-    start = f"The task's own choice leaves none of {plural(len(queues), 'site')}"
+    start = f"The task's own choice excludes {'the only site' if len(queues) == 1 else f'all {len(queues)} sites'}"
     if may.excluded:
         named = (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites or needs.included_sites
         wants = f"wants {', '.join(named[:NAMED])} and " if named else ""
@@ -241,10 +241,14 @@ def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
 
 
 def _unmatched(pattern: str, grid: Grid) -> str:
-    """That a pattern fits no queue, with those that it fitted until they were deleted, the latest last."""
+    """That a pattern matches no queue, with those that it matched until they were deleted, the latest last."""
     gone = [f"{name} {how}" for name, how in grid.gone.items() if names((pattern,), name)]
     more = f" and {len(gone) - FEW} more" if len(gone) > FEW else ""
-    return f"{pattern} fits no queue any more: {', '.join(gone[-FEW:])}{more}" if gone else f"{pattern} fits no queue"
+    return (
+        f"{pattern} matches no queue any more: {', '.join(gone[-FEW:])}{more}"
+        if gone
+        else f"{pattern} matches no queue"
+    )
 
 
 _OF_SLOT: Final[Mapping[str, str]] = {codes.LOW_MEMORY: "max_memory_mb", codes.SCRATCH_DISK: "work_dir_mb"}

@@ -186,7 +186,7 @@ def broker(
     chosen = [weigh(site) for site in kept]
     chosen.sort(key=lambda choice: (choice.site not in needs.used_sites, -choice.weight, choice.site))
     most = chosen[:MOST]
-    says = "a weight of {:.3g} is the least of the best, it is {:.3g}; {:queue is|queues are} used at a time"
+    says = "the lowest weight among the best is {:.3g}, the queue has {:.3g}; {:queue is|queues are} used at a time"
     least = min((choice.weight for choice in most), default=0.0)
     rest = [Skip(one.site, codes.LOW_WEIGHT, says, (least, one.weight, MOST)) for one in chosen[MOST:]]
     return Verdict(tuple(most), (*elsewhere, *found.out, *left, *quiet, *rest))

@@ -26,7 +26,7 @@ def unreadable(data: InputData, grid: Grid) -> Skip:
         return Skip(
             "", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names
         )
-    says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
+    says = "{1} has {0:known replica|known replicas}, none is complete on a storage that can be read from outside"
     return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
 
 

@@ -118,7 +118,7 @@ def _unreachable(case: ProductionCase) -> Skip | None:
             continue
         if one.complete:
             where = ", ".join(one.complete)
-            says = "{} is complete only at {}, in downtime"
+            says = "{} is complete only at {}, which is in downtime"
             return Skip("", codes.INPUT_IN_DOWNTIME, says, (one.data.name, where))
         says = "{1} has {0:file|files}, no storage has more than {2}"
         most = max((replica.files for replica in one.data.replicas.values()), default=0)
@@ -166,11 +166,11 @@ def _select(case: ProductionCase, sites: Sequence[SiteView]) -> tuple[list[Choic
     for site in sites:
         choice = _choice(case, site)
         if choice.bootstrap and site.queue in started:
-            says = "another kind of slots of {} gets the first jobs"
+            says = "slots of another kind at {} get the first jobs"
             skipped.append(Skip(site.name, codes.BOOTSTRAP_ELSEWHERE, says, (site.queue,)))
             continue
         if not choice.bootstrap and choice.weight < case.settings.min_weight:
-            says = "a weight of {:.3g} is asked, it is {:.3g}"
+            says = "the minimum weight is {:.3g}, the queue has {:.3g}"
             skipped.append(Skip(site.name, codes.BELOW_MIN_WEIGHT, says, (case.settings.min_weight, choice.weight)))
             continue
         if choice.bootstrap:
@@ -187,7 +187,7 @@ def _select(case: ProductionCase, sites: Sequence[SiteView]) -> tuple[list[Choic
         if counted <= BEST:
             kept.append(choice)
             continue
-        says = "a weight of {:.3g} is the least of the best ten, it is {:.3g}"
+        says = "the lowest weight among the best ten is {:.3g}, the queue has {:.3g}"
         skipped.append(Skip(site.name, codes.LOW_WEIGHT, says, (kept[-1].weight, choice.weight)))
     return kept, skipped
 
@@ -202,7 +202,7 @@ def _choice(case: ProductionCase, site: SiteView) -> Choice:
         and not case.needs.merging
         and not case.is_express
     )
-    factors = (("nothing runs or waits there", 0.0),) if bootstrap else found.factors
+    factors = (("no job runs or is queued there", 0.0),) if bootstrap else found.factors
     part = work_dir_for_job_mb(site.work_dir_mb, site.cores, case.cores)
     return Choice(
         site.name,
@@ -222,7 +222,7 @@ def _busiest(
     """Of the nucleus only the queue that runs most jobs of all kinds."""
     running = {choice.site: case.totals(site).running for choice, site in chosen}
     best = min(chosen, key=lambda pair: (-running[pair[0].site], pair[0].site))
-    says = "{:job runs|jobs run} at the busiest, {} here; the task stays at {}"
+    says = "{:job runs|jobs run} at the busiest queue, {} here; the task stays at {}"
     return [best], [
         Skip(
             choice.site, codes.NOT_BUSIEST_OF_NUCLEUS, says, (running[best[0].site], running[choice.site], best[0].site)

@@ -168,7 +168,7 @@ def broker(
     case = NucleusCase(needs, grid, gathering, settings, work)
     if not case.candidates:
         return _stopped(
-            Skip("", codes.NO_NUCLEUS_KNOWN, "{:site is|sites are} known, none gathers outputs", (len(grid.sites),))
+            Skip("", codes.NO_NUCLEUS_KNOWN, "{:site is|sites are} known, none is a nucleus", (len(grid.sites),))
         )
     lacking = nowhere_complete(case) if case.locality else None
     if lacking is not None:

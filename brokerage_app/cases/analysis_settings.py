@@ -23,7 +23,7 @@ class AnalysisSettings:
     base_weight          which of the formulas of analysis_weights
     user_caps, group_caps  most running jobs and cores of a user, or of a working group
     slots_a              USER_USAGE_THRESHOLD_A
-    window_h             ended jobs are counted over this time; `min_bad`: failed and closed ones that a queue may have
+    window_h             period over which ended jobs are counted; `min_bad`: failed and closed ones that a queue may have
     most_missing, least_percent
                          when a replica counts as complete
     min_output_gb, min_input_gb

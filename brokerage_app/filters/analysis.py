@@ -61,7 +61,7 @@ def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.CLOSED_THERE,
-        "at most {0:job|jobs} may have been closed in {2:g} h, {1:was|were}",
+        "{1:job of the task was|jobs of the task were} closed there in {2:g} h, the limit is {0}",
         (0, closed, case.settings.window_h),
     )
 
@@ -82,14 +82,21 @@ def output_storage(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 
 def _full(site: SiteView, least: float, free: float, endpoint: str) -> Skip:
-    return Skip(site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}", (least, free, endpoint))
+    return Skip(
+        site.name,
+        codes.STORAGE_FULL,
+        "needs {:.0f} GB of usable space, there are {:.0f} GB at {}",
+        (least, free, endpoint),
+    )
 
 
 def source(case: AnalysisCase, site: SiteView) -> Skip | None:
     """Input that a queue lacks can be fetched."""
     if site.name in case.near.with_data and not case.is_union:
         return None
-    return Skip(site.name, codes.SOURCE_NOT_SENDING, "some input is not there, and no storage that has it sends files")
+    return Skip(
+        site.name, codes.SOURCE_NOT_SENDING, "some input is missing there, and no storage that has it sends files"
+    )
 
 
 def quota_there(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -113,7 +120,7 @@ def wanted(case: AnalysisCase, site: SiteView) -> Skip | None:
     """When the task lists queues, only those; with AUTO among them, others when none of them is left."""
     if is_wanted(case, site):
         return None
-    return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (", ".join(case.wanted[:5]),))
+    return Skip(site.name, codes.NOT_INCLUDED, "the task allows only {}", (", ".join(case.wanted[:5]),))
 
 
 def is_wanted(case: AnalysisCase, site: SiteView) -> bool:
@@ -162,7 +169,10 @@ def queue_not_full(case: AnalysisCase, site: SiteView) -> Skip | None:
         return None
     code = codes.QUEUE_FULL_OF_TYPE if case.type_at(site) else codes.QUEUE_FULL
     return Skip(
-        site.name, code, "{:job is|jobs are} queued, {} may be with {} running", (counts.queued, cap, counts.running)
+        site.name,
+        code,
+        "{:job is|jobs are} queued, the limit is {} with {} running",
+        (counts.queued, cap, counts.running),
     )
 
 
@@ -174,7 +184,7 @@ def user_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.USER_QUEUE_LONG,
-        "{:job of the user is|jobs of the user are} queued, {:.1f} may be: {:.1f} % of {:.0f}",
+        "{:job of the user is|jobs of the user are} queued, the limit is {:.1f}: {:.1f} % of {:.0f}",
         (room.queued, room.most, 100 * room.part, room.queue_most),
     )
 
@@ -188,7 +198,7 @@ def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.FAILING_THERE,
-        "{1:job has|jobs have} failed or been closed in {2:g} h, fewer than {0} may with {3} finished",
+        "{1:job has|jobs have} failed or been closed in {2:g} h; with {3} finished, fewer than {0} are allowed",
         (most, bad, case.settings.window_h, ended.finished),
     )
 
@@ -209,11 +219,11 @@ def overloaded(case: AnalysisCase, site: SiteView) -> Skip:
     virtual = case.near.datasets > 0 and site.name not in case.near.real
     code = codes.OVERLOADED_VIRTUAL if virtual else codes.OVERLOADED
     if not counts.running:
-        return Skip(site.name, code, "{:job waits|jobs wait} and none runs", (counts.queued,))
+        return Skip(site.name, code, "{:job is|jobs are} queued and none runs", (counts.queued,))
     return Skip(
         site.name,
         code,
-        "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
+        "{:.2f} jobs wait for each running one, the limit is {:.2f}: {} queued, {} running",
         (
             counts.queued / counts.running,
             case.share_ratio * case.settings.overload_offset,

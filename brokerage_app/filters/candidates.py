@@ -56,10 +56,10 @@ def candidates(needs: TaskNeeds, grid: Grid, *, kind: str = PRODUCTION, without_
                 skipped.append(_elsewhere(needs, site))
                 continue
         elif site.type == other_kind and UNIFIED_SWITCH not in site.switches:
-            skipped.append(Skip(name, codes.OTHER_KIND, "the queue takes {} jobs only", (site.type,)))
+            skipped.append(Skip(name, codes.OTHER_KIND, "the queue takes only {} jobs", (site.type,)))
             continue
         elif without_tests and "test" in name.lower():
-            skipped.append(Skip(name, codes.TEST_QUEUE, "the name of the queue has test in it"))
+            skipped.append(Skip(name, codes.TEST_QUEUE, "the name of the queue contains test"))
             continue
         elif cloud and site.cloud != cloud:
             skipped.append(other_cloud(site, cloud))
@@ -115,7 +115,7 @@ def _elsewhere(needs: TaskNeeds, site: SiteView) -> Skip:
 
 
 def other_cloud(site: SiteView, cloud: str) -> Skip:
-    says = "the task wants cloud {}, the queue is in {}"
+    says = "the task is for the cloud {}, the queue is in {}"
     return Skip(site.name, codes.OTHER_CLOUD, says, (cloud, site.cloud or "none"))
 
 

@@ -24,7 +24,7 @@ def user_has_part(min_queue: int = MIN_QUEUE) -> Filter[GenericCase, SiteView]:
         return Skip(
             site.name,
             codes.USER_QUEUE_LONG,
-            "{:job of the user is|jobs of the user are} queued, {} may be while {} users want places",
+            "{:job of the user is|jobs of the user are} queued, the limit is {} while {} users have jobs there",
             (case.crowd.queued.get(site.queue, 0), part, case.crowd.users),
         )
 
@@ -41,7 +41,7 @@ def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter[Case, SiteView]:
         return Skip(
             site.name,
             codes.QUEUE_FULL,
-            "{:job is|jobs are} queued, {} may be with {} running",
+            "{:job is|jobs are} queued, the limit is {} with {} running",
             (queued, cap, site.running),
         )
 
@@ -67,7 +67,7 @@ def not_too_many_transferring(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.TOO_MANY_TRANSFERRING,
-        "at most {:job|jobs} may be transferring, {:is|are} with {} running",
+        "{1:job is|jobs are} transferring, the limit is {0} with {2} running",
         (most, found, counts.running),
     )
 
@@ -90,7 +90,7 @@ def under_cap(case: ProductionCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.QUEUE_FULL,
-        "at most {} may be queued, {:is|are} with {} running",
+        "{1:job is|jobs are} queued, the limit is {0} with {2} running",
         (cap, waiting, found.running),
     )
 
@@ -113,6 +113,6 @@ def under_cap_of_type(case: ProductionCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.QUEUE_FULL_OF_TYPE,
-        "at most {} may be queued, {:is|are}, of type {} with {} running",
+        "{1:job|jobs} of type {2} queued, the limit is {0} with {3} running",
         (cap, waiting, kind, running),
     )

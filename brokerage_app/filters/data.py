@@ -23,7 +23,7 @@ def storage_space(case: PlaceCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.STORAGE_FULL,
-        "{:.0f} GB must be usable, {:.0f} GB are at {}",
+        "needs {:.0f} GB of usable space, there are {:.0f} GB at {}",
         (case.min_free_gb, storage.output_gb, storage.output),
     )
 
@@ -32,7 +32,9 @@ def space_of_queue(case: Case, site: SiteView) -> Skip | None:
     """The queue's own number of free space, where it states one, is 200 GB at least."""
     if site.space_gb is None or site.space_gb >= LEAST_SPACE_GB:
         return None
-    return Skip(site.name, codes.STORAGE_FULL, "{} GB must be free, {:.0f} GB are", (LEAST_SPACE_GB, site.space_gb))
+    return Skip(
+        site.name, codes.STORAGE_FULL, "needs {} GB of free space, there are {:.0f} GB", (LEAST_SPACE_GB, site.space_gb)
+    )
 
 
 def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
@@ -55,7 +57,7 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
             return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, says, (name,))
         free = one.usable_gb
         if free is not None and free < case.min_free_gb:
-            says = "{:.0f} GB must be usable, {:.0f} GB are at {}, where outputs of the task go"
+            says = "needs {:.0f} GB of usable space, there are {:.0f} GB at {}, where outputs of the task go"
             return Skip(site.name, codes.STORAGE_FULL, says, (case.min_free_gb, free, name))
     return None
 
@@ -84,7 +86,7 @@ def direct_access(case: GridCase, site: SiteView) -> Skip | None:
     """A task that only reads directly needs a queue that does."""
     if site.direct_io or site.direct_io_only:
         return None
-    return Skip(site.name, codes.NO_DIRECT_ACCESS, "the task reads directly only, the site copies its input")
+    return Skip(site.name, codes.NO_DIRECT_ACCESS, "the task can only read its input directly, the site copies it")
 
 
 def storage_up(case: GridCase, site: SiteView) -> Skip | None:
@@ -143,14 +145,14 @@ def _too_much_missing(case: ProductionCase, site: SiteView, *, with_tape: bool) 
         return Skip(
             site.name,
             codes.TOO_MUCH_INPUT_MISSING,
-            "at most {:.0f} MB may be missing, {} are ({:file|files})",
+            "{1} MB of the input ({2:file|files}) are missing there, the limit is {0:.0f} MB",
             (most_mb, size_mb, files),
         )
     if files > settings.num_cutoff_to_move_input:
         return Skip(
             site.name,
             codes.TOO_MUCH_INPUT_MISSING,
-            "at most {:file|files} may be missing, {:is|are} ({} MB)",
+            "{1:input file is|input files are} missing there ({2} MB), the limit is {0}",
             (settings.num_cutoff_to_move_input, files, size_mb),
         )
     return None
@@ -171,7 +173,7 @@ def local_data_only(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.INPUT_NOT_LOCAL,
-        "{:file is|files are} read, {:is|are} there ({:.0f} of {:.0f} MB)",
+        "needs {:input file|input files}, {:is|are} there ({:.0f} of {:.0f} MB)",
         (inputs.files, here.disk_files, here.disk_mb, inputs.size_mb),
     )
 

@@ -24,7 +24,7 @@ def nucleus_not_flooded(case: ProductionCase, site: SiteView) -> Skip | None:
     most, queued = case.settings.nqueued_nuc_cap_for_jobs, case.queued_to_nucleus
     if queued < most or (case.sharing is not None and case.sharing.owns(site)):
         return None
-    says = "fewer than {:file|files} may wait, {:does|do} for {}"
+    says = "{1:file waits|files wait} for {2}, fewer than {0} are allowed"
     return Skip(site.name, codes.LINKS_FULL, says, (most, queued, case.needs.nucleus))
 
 
@@ -48,7 +48,7 @@ def link_not_full(case: ProductionCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.LINK_FULL,
-        "fewer than {:file|files} may wait, {:does|do} on the link from {} to {}",
+        "{1:file waits|files wait} on the link from {2} to {3}, fewer than {0} are allowed",
         (most, queued, case.storage(site).site, case.needs.nucleus),
     )
 
@@ -61,7 +61,7 @@ def fast_enough(case: ProductionCase, site: SiteView) -> Skip | None:
         return None
     needs, says = (
         case.needs,
-        "express work needs a network weight of {:.3g}, it is {:.3g}; the task is express work by its {}",
+        "express work needs a network weight of {:.3g}, it is {:.3g}; the task is express work because of its {}",
     )
     why = (
         f"priority of {needs.priority} ({EXPRESS_PRIORITY} or more)"

@@ -59,7 +59,7 @@ def no_backlog(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     queued = case.grid.to_nucleus.get(nucleus.name, {}).get(OUTPUT_ACTIVITY, 0)
     if queued <= cap:
         return None
-    says = "at most {:output file|output files} may be on the way to it, {:is|are}"
+    says = "{1:output file is|output files are} on the way to it, the limit is {0}"
     return Skip(nucleus.name, codes.NUCLEUS_BACKLOG, says, (cap, queued))
 
 
@@ -72,7 +72,7 @@ def has_storage(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
             return Skip(
                 nucleus.name,
                 codes.NUCLEUS_NO_STORAGE,
-                "none of its storages ({}) fits the token {} of {}",
+                "none of its storages ({}) matches the token {} of {}",
                 (len(nucleus.outputs), output.token or "that is empty", output.name or "an output"),
             )
     return None
@@ -108,7 +108,7 @@ def has_space(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
         return Skip(
             nucleus.name,
             codes.NUCLEUS_SPACE,
-            "{0:.0f} GB must remain on {2}, {1:.0f} GB would: {3} GB are usable, outputs of its tasks will take {4} GB",
+            "{0:.0f} GB must stay free at {2}, {1:.0f} GB would: {3} GB are usable, outputs of its tasks will take {4} GB",
             (least, left, endpoint.name, "no known" if usable is None else round(usable), projected),
         )
     return None
@@ -120,7 +120,7 @@ def can_run(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
         return None
     queues = {case.grid.sites[name].queue for name in nucleus.queues if name in case.grid.sites}
     words = case.queue_words.get(nucleus.name, "")
-    says = "at least {} of its queues must take the jobs, {} of {} do" + (": {}" if words else "")
+    says = "at least {} of its queues must accept the jobs, {} of {} do" + (": {}" if words else "")
     return Skip(nucleus.name, codes.NUCLEUS_NO_QUEUE, says, (1, 0, len(queues), *filter(None, (words,))))
 
 

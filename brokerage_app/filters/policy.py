@@ -39,7 +39,7 @@ def included(case: Case, site: SiteView) -> Skip | None:
     needs = case.needs
     if not needs.included_sites or needs.is_bound_to(site) or names_queue(needs.included_sites, site):
         return None
-    return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (_listed(needs.included_sites),))
+    return Skip(site.name, codes.NOT_INCLUDED, "the task allows only {}", (_listed(needs.included_sites),))
 
 
 def processing_type(case: Case, site: SiteView) -> Skip | None:
@@ -61,7 +61,7 @@ def not_taken_back(case: Case, site: SiteView) -> Skip | None:
     avoided = case.needs.avoided_sites
     if not avoided or (site.name not in avoided and site.queue not in avoided):
         return None
-    return Skip(site.name, codes.TAKEN_BACK, "jobs of the work were taken back from {}", (site.queue,))
+    return Skip(site.name, codes.TAKEN_BACK, "jobs of this work were taken back from {}", (site.queue,))
 
 
 def builds_fail(case: Case) -> bool:
@@ -94,7 +94,7 @@ def within_pledge(case: GridCase, site: SiteView) -> Skip | None:
     if not pledge:
         return None
     if pledge == OPPORTUNISTIC:
-        return Skip(site.name, codes.NON_PLEDGED, "the queue has no pledge while work is short")
+        return Skip(site.name, codes.NON_PLEDGED, "the queue has no pledge, and WORK_SHORTAGE is set")
     cores = case.totals(site).running_cores
     if cores <= pledge:
         return None
@@ -116,7 +116,10 @@ def at_nucleus(case: GridCase, site: SiteView) -> Skip | None:
     if case.is_of_nucleus(site):
         return None
     return Skip(
-        site.name, codes.OUTSIDE_NUCLEUS, "the task stays at {}, the queue is of {}", (case.needs.nucleus, site.site)
+        site.name,
+        codes.OUTSIDE_NUCLEUS,
+        "the task stays at {}, the queue belongs to {}",
+        (case.needs.nucleus, site.site),
     )
 
 
@@ -125,7 +128,7 @@ def full_chain(case: ProductionCase, site: SiteView) -> Skip | None:
     if case.stays_in_chain:
         if case.sharing is None or case.sharing.owns(site):
             return None
-        says = "the chain of tasks stays at {}, the queue is of {}"
+        says = "the chain of tasks stays at {}, the queue belongs to {}"
         return Skip(site.name, codes.OUTSIDE_FULL_CHAIN, says, (case.needs.nucleus, site.site))
     if site.bare_nucleus != ONLY:
         return None

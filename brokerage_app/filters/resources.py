@@ -71,9 +71,9 @@ def walltime_of_unmeasured(case: GridCase, site: SiteView) -> Skip | None:
     if site.max_walltime_s <= 0 or site.max_walltime_s >= DAY_S:
         return None
     code = codes.SHORT_FOR_SCOUTS if case.needs.scouting else codes.SHORT_FOR_UNKNOWN
-    says = "jobs that are not measured need {} s, the site allows {} s"
+    says = "unmeasured jobs need {} s, the site allows {} s"
     if _states_walltime_only(case.needs):
-        says = "a walltime without a CPU time (cpuTime) counts as none, and such jobs need {} s, the site allows {} s"
+        says = "walltime counts only together with cpuTime; jobs without it need {} s, the site allows {} s"
     return Skip(site.name, code, says, (DAY_S, site.max_walltime_s))
 
 
@@ -109,7 +109,7 @@ def max_cores(case: Case, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.TOO_MANY_CORES,
-        "at most {:core is|cores are} wanted, the site's slots have {}",
+        "the task can use at most {:core|cores}, the site's slots have {}",
         (most, site.cores),
     )
 
@@ -120,7 +120,7 @@ def io_intensity(case: Case, site: SiteView) -> Skip | None:
     if not site.max_io_intensity or need is None or need <= site.max_io_intensity:
         return None
     return Skip(
-        site.name, codes.IO_INTENSITY, "reads and writes {} kB/s, the site takes {}", (need, site.max_io_intensity)
+        site.name, codes.IO_INTENSITY, "reads and writes {} kB/s, the site allows {}", (need, site.max_io_intensity)
     )
 
 
@@ -141,6 +141,6 @@ def disks_not_busy(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.DISK_IO_BUSY,
-        "at most {:g} kB/s a core are wanted, the task has {:g} and running jobs {:g}",
+        "the limit is {:g} kB/s a core, the task needs {:g} and running jobs use {:g}",
         (limit, need, mean),
     )

@@ -38,7 +38,7 @@ def _online(case: Case, site: SiteView) -> Skip | None:
     if site.status == TEST:
         if needs.label == TEST:
             return None
-        said = _told(site, ("the site takes label test only",), (", the task has {}", needs.label))
+        said = _told(site, ("the site takes only jobs with the label test",), (", the task has {}", needs.label))
         return Skip(site.name, codes.SITE_TEST_ONLY, *said)
     code = _CODES.get(site.status, codes.SITE_OFFLINE)
     return Skip(site.name, code, *_told(site, ("the site's status is {}", site.status)))
@@ -86,7 +86,7 @@ def active(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.INACTIVE,
-        "a start within {:.0f} h is asked, the last was {:.1f} h ago; {:job waits|jobs wait}",
+        "no job has started there for {1:.1f} h, the limit is {0:.0f} h; {2:job waits|jobs wait}",
         (INACTIVE_AFTER_S / HOUR_S, since / HOUR_S, waiting),
     )
 
@@ -97,14 +97,14 @@ def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
         return None
     if case.needs.jumbo and site.jumbo:
         return None
-    return Skip(site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h", (1, 0))
+    return Skip(site.name, codes.NO_PILOTS, "needs {} pilot request in 3 h, there were {}", (1, 0))
 
 
 def pilots_ask(case: Case, site: SiteView) -> Skip | None:
     """Pilots ask for jobs where some have waited for minutes. For choosing among queues that would all do."""
     if site.silent_s is None or ALLOW_NO_PILOT in site.switches:
         return None
-    says = "no pilot has asked for the jobs that wait there for {:.0f} min"
+    says = "for {:.0f} min, no pilot has asked for the jobs that wait there"
     return Skip(site.name, codes.PILOTS_STOPPED, says, (site.silent_s / 60,))
 
 
@@ -131,6 +131,6 @@ def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
     return Skip(
         site.name,
         codes.NO_PILOTS,
-        "needs {} call of a pilot, there were {} in 3 h; {:job waits|jobs wait}",
+        "needs {} pilot request in 3 h, there were {}; {:job waits|jobs wait}",
         (1, 0, site.queued),
     )

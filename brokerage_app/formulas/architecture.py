@@ -30,7 +30,7 @@ _GPU_KEYS: Final = {"vram": "vram", "cuda": "version", "driver": "driver_version
 _CONDITIONS: Final = ("vram", "version", "driver_version")
 
 
-QUOTED: Final = "the architecture begins with a quote, so it is no JSON: leave out the quotes around it"
+QUOTED: Final = "the architecture begins with a quote, so it is not JSON: leave out the quotes around it"
 
 
 class ArchitectureError(ValueError):

@@ -147,7 +147,7 @@ def gpu_accepts(spec: GpuSpec, hardware: Hardware) -> Skip | None:
         return None
     rows = hardware.gpu_rows
     if not rows:
-        return Skip("", codes.NO_GPU, "asks for GPU {}; nothing is known of the site's GPUs (0 kinds seen)", (spec,))
+        return Skip("", codes.NO_GPU, "asks for GPU {}; the site's GPUs are unknown (0 kinds seen)", (spec,))
     try:
         return _gpu_refused(spec, rows)
     except PatternError as exc:

@@ -57,7 +57,7 @@ def outside(need_mb: int, least_mb: int, most_mb: int, how: Words = ("", ())) ->
     if most_mb and need_mb > most_mb:
         return Skip("", codes.LOW_MEMORY, f"needs {{}} MB, the site gives {{}} MB{more}", (need_mb, most_mb, *values))
     if least_mb and need_mb < least_mb:
-        says = f"needs {{}} MB, the site wants at least {{}} MB{more}"
+        says = f"needs {{}} MB, the site requires at least {{}} MB{more}"
         return Skip("", codes.HIGH_MEMORY, says, (need_mb, least_mb, *values))
     return None
 

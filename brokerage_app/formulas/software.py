@@ -186,10 +186,10 @@ def accepts_on_gpu_queue(
     `releases` ANY does not help there. Not asked for searches of hyperparameters.
     """
     if not needs.platform.sw_platform and not needs.fault:
-        says = "the site is a queue of GPUs, and the task names no software platform (needs {})"
+        says = "the site is a GPU queue, and the task names no software platform (needs {})"
         return Skip("", codes.HARDWARE_RESERVED, says, (needs.release,))
     if not site.published and not needs.fault:
-        return Skip("", codes.NO_GPU, "the site is a queue of GPUs, and publishes no hardware", ())
+        return Skip("", codes.NO_GPU, "the site is a GPU queue, and publishes no hardware", ())
     return accepts(needs, site, sources)
 
 
@@ -231,7 +231,7 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Skip | Non
         )
     if needs.container and needs.only_tags:
         return Skip(
-            "", codes.NO_CONTAINER, "container {} has to be a tag; the site publishes no tags", (needs.container,)
+            "", codes.NO_CONTAINER, "container {} must be a tag; the site publishes no tags", (needs.container,)
         )
     return None
 
@@ -279,7 +279,7 @@ def _has_container(needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[st
     if name in site.tag_containers or (site.any_container and not needs.only_tags):
         return None
     if needs.only_tags:
-        says = "container {} has to be a tag; it is none of the {} that the site publishes"
+        says = "container {} must be a tag; it is none of the {} that the site publishes"
         return Skip("", codes.NO_CONTAINER, says, (name, len(site.tag_containers)))
     if name.startswith(site.containers) or any(path.startswith(site.containers) for path in sources.get(name, ())):
         return None

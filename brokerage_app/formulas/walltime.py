@@ -153,17 +153,17 @@ def too_short(need: WalltimeNeed | int, min_s: int, *, cores: int, core_power: f
     if min_s <= 0:
         return None
     if isinstance(need, int):
-        says = "needs {} s, the site wants at least {} s"
+        says = "needs {} s, the site requires at least {} s"
         return Skip("", codes.LONG_WALLTIME, says, (need, min_s)) if need < min_s else None
     cpu = need.cpu_hs06s
     if need.least_cpu_hs06s is not None:
         cpu = max(need.least_cpu_hs06s, need.most_cpu_hs06s or 0)
     asked, given, unit = _compared(need, cpu, min_s, cores, core_power)
     if asked is None:
-        return Skip("", codes.LONG_WALLTIME, "its time is not known, the site wants at least {} s", (min_s,))
+        return Skip("", codes.LONG_WALLTIME, "its time is not known, the site requires at least {} s", (min_s,))
     if asked >= given:
         return None
-    says = "needs {:.0f}, the site wants at least {} {} in {} s"
+    says = "needs {:.0f}, the site requires at least {} {} in {} s"
     return Skip("", codes.LONG_WALLTIME, says, (asked, given, unit, min_s))
 
 

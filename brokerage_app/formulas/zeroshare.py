@@ -128,7 +128,7 @@ def parse(text: str) -> Policy:
             if priority is not None:
                 priorities.append((priority[1], int(priority[2])))
             elif named is None:
-                faults.append(f"{field!r} is no field, so {part!r} does not ask for it")
+                faults.append(f"{field!r} is not a field, so {part!r} ignores it")
             elif named[2] != "any":
                 wanted, fault = _wanted(named[2])
                 names.append((named[1], wanted))
@@ -146,7 +146,7 @@ def _wanted(text: str) -> tuple[str | Pattern, str]:
     try:
         return compiled(_STAR.sub(".*", text)), ""
     except PatternError as exc:
-        return text, f"{exc}, so it is read as a name"
+        return text, f"{exc}, so it is taken as a plain name"
 
 
 def decide(policy: Policy, work: Work) -> Decision:

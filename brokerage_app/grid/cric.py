@@ -363,7 +363,7 @@ def _links(given: Any, found: Described, faults: list[Fault]) -> None:
             utc = None if at is None else at.astimezone(UTC)
             found.links.append((source, destination, key, _number(row[3]), utc))
         except OverflowError:
-            faults.append(Fault(where, "row", f"has a time that is none in UTC: {_shown(row)}"))
+            faults.append(Fault(where, "row", f"has a time that is not in UTC: {_shown(row)}"))
         except (ValueError, TypeError) as exc:
             faults.append(Fault(where, "row", str(exc)))
 

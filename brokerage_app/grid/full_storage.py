@@ -29,7 +29,7 @@ class FullStorage:
     @property
     def lack(self) -> str:
         usable = max(self.usable_gb, 0.0)
-        return f"{usable:.0f} GB are usable at {self.name}, and {self.least_gb:g} GB must be"
+        return f"{usable:.0f} GB are usable at {self.name}, at least {self.least_gb:g} GB are needed"
 
 
 # As brokers judge: the first storage for outputs counts, or, without a list, the one that the queue names (`describing.view_of`);

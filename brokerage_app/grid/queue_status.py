@@ -82,9 +82,11 @@ def set_status(
 def check(status: str, reason: str, until: datetime | None, now: datetime) -> None:
     """Raises QueueStatusError for what no queue can be given."""
     if status not in Queue.STATUSES:
-        raise QueueStatusError("status", f"{status[:30]!r} is no status; there are: {', '.join(Queue.STATUSES)}.")
+        raise QueueStatusError(
+            "status", f"{status[:30]!r} is not a status; choose one of: {', '.join(Queue.STATUSES)}."
+        )
     if not reason:
-        raise QueueStatusError("reason", "Say why: others will wonder.")
+        raise QueueStatusError("reason", "Give a reason: all who look at the queue see it.")
     if len(reason) > LONGEST_REASON or "\x00" in reason:
         raise QueueStatusError("reason", f"A reason has at most {LONGEST_REASON} characters and no U+0000.")
     if until is not None and not now < until <= now + LONGEST_TIME:

@@ -41,7 +41,7 @@ def set_values(
     """
     reason = on_one_line(reason)
     if not reason:
-        raise ShareValueError("reason", "Say why: others will wonder.")
+        raise ShareValueError("reason", "Give a reason: all who look at the queue see it.")
     if len(reason) > LONGEST_REASON or "\x00" in reason:
         raise ShareValueError("reason", f"A reason has at most {LONGEST_REASON} characters and no U+0000.")
     rows = {
@@ -53,14 +53,16 @@ def set_values(
         if row is None:
             raise ShareValueError(name, f"There is no share {name[:32]!r}.")
         if seen.get(name, row.value) != row.value:
-            raise ShareValueError(name, f"Somebody has set {name} to {row.value} meanwhile. Look at the preview again.")
+            raise ShareValueError(
+                name, f"{name} was set to {row.value} in the meantime. Please check the preview again."
+            )
         if not 0 <= value <= LARGEST:
             raise ShareValueError(name, f"The value of {name} is a whole number from 0 to {LARGEST}, not {value}.")
         if value != row.value:
             changed[name] = (row.value, value)
             row.value = value
     if not changed:
-        raise ShareValueError("", "No value is changed.")
+        raise ShareValueError("", "No value was changed: all are the same as before.")
     GlobalShare.objects.bulk_update([rows[name] for name in changed], ["value"])
     for name, (old, new) in changed.items():
         details = {"changed": {"value": [old, new]}}

@@ -55,7 +55,7 @@ class _Parser:
 
     def __init__(self, text: str, variables: Mapping[str, str]) -> None:
         if len(text) > LONGEST:
-            raise ParseError(f"Criteria have {len(text)} characters, the most is {LONGEST}", LONGEST)
+            raise ParseError(f"Criteria have {len(text)} characters, the limit is {LONGEST}", LONGEST)
         self._tokens = _tokens(text)
         self._variables = variables
         self._place = 0
@@ -147,7 +147,7 @@ class _Parser:
             return ("NOT IN" if negated else "IN"), tuple(values)
         if self._is("LIKE"):
             if attribute in NUMBERS:
-                raise ParseError(f"{attribute} is a number, which LIKE cannot be asked of", self._next.position)
+                raise ParseError(f"{attribute} is a number; LIKE works on texts only", self._next.position)
             self._take()
             return ("NOT LIKE" if negated else "LIKE"), (self._value(attribute),)
         if negated:

@@ -84,7 +84,7 @@ class Parameter:
     @property
     def effect(self) -> str:
         """That it has none, in words; "" for a parameter that is read."""
-        return "nothing reads it here, so it has no effect" if self.unread else ""
+        return "this site does not use it, so it has no effect" if self.unread else ""
 
     @property
     def allowed(self) -> str:

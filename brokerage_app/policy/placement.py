@@ -75,20 +75,20 @@ def no_share(task: TaskAttributes, tree: ShareTree) -> str:
     more = f" and {len(leaves) - NAMED} more" if len(leaves) > NAMED else ""
     return (
         f"{NO_SHARE}: {compared(task)}; the shares are {', '.join(leaves[:NAMED])}{more}. A production manager can name one of "
-        "them (gshare), an administrator can change what they take"
+        "them (gshare); an administrator can change which tasks a share accepts"
     )
 
 
 def check_leaf(share: str, tree: ShareTree) -> None:
-    """Raises NoPlaceError when this is not a share that tasks can have."""
+    """Raises NoPlaceError when this is not a share for tasks."""
     if not tree:
-        raise NoPlaceError(f"{share!r} is no global share: this site has none", "gshare")
+        raise NoPlaceError(f"{share!r} is not a global share: this site has none", "gshare")
     if not tree.is_leaf(share):
         leaves = [leaf.name for leaf in tree.leaves]
-        what = "has shares below it" if share in tree.shares else "is no global share"
+        what = "has shares below it" if share in tree.shares else "is not a global share"
         near = "" if share in tree.shares else nearest(share, leaves)
         meant = f" (did you mean {near}?)" if near else ""
-        raise NoPlaceError(f"{share!r} {what}{meant}; a task can have one of {', '.join(leaves)}", "gshare")
+        raise NoPlaceError(f"{share!r} {what}{meant}; the shares for tasks are {', '.join(leaves)}", "gshare")
 
 
 def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree) -> Explained:
@@ -101,7 +101,7 @@ def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTre
     if tree and leaf is None:
         faults.append(no_share(task, tree))
     elif leaf is not None and wish.share not in (None, leaf.name):
-        faults.append(f"{wish.share!r} is not a share that tasks can have")
+        faults.append(f"{wish.share!r} is not a share for tasks")
     return Explained(
         mapped.queue.name if mapped.queue else None,
         mapped.partition.name if mapped.partition else None,

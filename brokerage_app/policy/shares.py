@@ -132,7 +132,7 @@ class ShareTree:
         for leaf in self.leaves:
             if leaf is chosen:
                 asked = ", ".join(f"{what} {text!r}" for what, _, text in self._patterns[leaf.name])
-                tried.append(Tried(leaf.name, True, f"{asked} fits" if asked else "it takes every task"))
+                tried.append(Tried(leaf.name, True, f"{asked} fits" if asked else "it accepts every task"))
                 break
             tried.append(Tried(leaf.name, False, _objection(leaf, self._patterns[leaf.name], task)))
         return chosen, tuple(tried)
@@ -287,7 +287,7 @@ def faults(rows: Sequence[Share]) -> dict[str, str]:
                 break
             if above in seen:
                 if above == name:
-                    found[name] = f"The share would be above itself: {name!r} is below {parent!r}, which is below it."
+                    found[name] = f"A share cannot be below itself: {parent!r} is below {name!r}."
                 break
             seen.add(above)
             above = parents[above]
@@ -333,7 +333,7 @@ def _objection(share: Share, patterns: _Patterns, task: TaskAttributes) -> str:
         if pattern is None:
             return f"its pattern {text!r} for {what} cannot be read"
         if not pattern.match(value):
-            return f"{what} {text!r} does not fit {value!r}"
+            return f"{what} {text!r} does not match {value!r}"
     return ""
 
 

@@ -14,7 +14,7 @@ from brokerage_app.policy.configuration import Configuration
 @dataclass(frozen=True, slots=True)
 class StabiliserLimits:
     """
-    base_queued         a queue with fewer queued jobs takes everybody's
+    base_queued         a queue with fewer queued jobs than this accepts jobs of all users
     base_wait_h         so does one whose queued jobs start within so many hours
     base_user_queued    what a user may always have waiting
     user_per_running    the same for each running job of the queue

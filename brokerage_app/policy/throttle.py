@@ -256,7 +256,9 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     work = _work(seen)
     ratio = jobs.queued / jobs.running if jobs.running else 0.0
     most_waiting = max(WAITING_TO_RUNNING * jobs.running, WAITING_BUNCHES * bunch)
-    queued = f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, {thousands(limit.value)} may be"
+    queued = (
+        f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, the limit is {thousands(limit.value)}"
+    )
     rules = [
         RuleCheck(
             codes.THROTTLED_NONE_RUNNING,
@@ -267,25 +269,25 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
             codes.THROTTLED_QUEUED,
             jobs.running > 0 and ratio > limits.threshold and over and much,
             f"{plural(jobs.queued, 'job is', 'jobs are')} queued for {plural(jobs.running, 'that runs', 'that run')}"
-            f"{f' ({ratio:.2f} times as many)' if jobs.running else ''}, {limits.threshold:g} times as many may be;"
+            f"{f' ({ratio:.2f} times as many)' if jobs.running else ''}, the limit is {limits.threshold:g} times as many;"
             f" {queued}{work}",
         ),
         RuleCheck(
             codes.THROTTLED_DEFINED,
             at_limit.defined > limit.value,
-            f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, {thousands(limit.value)} may be",
+            f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, the limit is {thousands(limit.value)}",
         ),
         RuleCheck(
             codes.THROTTLED_WAITING,
             jobs.waiting > most_waiting,
             f"{plural(jobs.waiting, 'job waits', 'jobs wait')} for input with {thousands(jobs.running)} running,"
-            f" {thousands(most_waiting)} may wait",
+            f" the limit is {thousands(most_waiting)}",
         ),
     ]
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
         detail = f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}"
-        detail += f", {thousands(limits.running_cap.value)} may run"
+        detail += f", the cap is {thousands(limits.running_cap.value)}"
         rules.append(
             _cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False)
         )
@@ -330,13 +332,13 @@ def _of(limit: Limit) -> str:
 def _work(seen: Situation) -> str:
     if seen.walltime_s is None or seen.queue in WHOLE_QUEUES:
         return ""
-    return f"; they need {seen.walltime_s:.0f} s, {ENOUGH_WALLTIME_S} s would be enough"
+    return f"; they need {seen.walltime_s:.0f} s, and more are made only up to {ENOUGH_WALLTIME_S} s"
 
 
 def explain(allowance: Allowance) -> list[str]:
     """The decision for people: the outcome, then every rule with its numbers and whether it is a reason to stop."""
     if not allowance.rules:
-        return ["Not throttled: any number of jobs may be made."]
+        return ["Not throttled: jobs may be made without limit."]
     if allowance.merge_only:
         head = f"{refusals.get(allowance.code).title}: {allowance.detail}. Only merge jobs are made."
     elif allowance.min_priority is not None:

@@ -40,9 +40,11 @@ def described(text: str) -> tuple[TaskAttributes, Wish]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise DescriptionError(f"This is no JSON: {exc}.") from exc
+        raise DescriptionError(f"This is not JSON: {exc}.") from exc
     if not isinstance(data, dict):
-        raise DescriptionError('A description is an object, for example {"vo": "atlas", "prodSourceLabel": "managed"}.')
+        raise DescriptionError(
+            'Describe the task as a JSON object, for example {"vo": "atlas", "prodSourceLabel": "managed"}.'
+        )
     given: dict[str, Any] = {}
     for name, value in data.items():
         if name not in KNOWN:

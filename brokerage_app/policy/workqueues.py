@@ -123,7 +123,7 @@ class WorkQueues:
         values = task.values()
         for rule in self._candidates(task)[0]:
             if rule.queue is mapped.queue:
-                why = f"{rule.queue.criteria} is true" if rule.queue.criteria else "it takes every task"
+                why = f"{rule.queue.criteria} is true" if rule.queue.criteria else "it accepts every task"
                 tried.append(_tried(mapped, why))
                 break
             unmet = rule.criteria.unmet(values) if rule.criteria else ()
@@ -170,7 +170,7 @@ def _rule(queue: QueueRow, partition: QueueRow | None) -> _Rule:
 def _no_match(task: TaskAttributes, rules: Iterable[_Rule]) -> str:
     failed = [rule.queue.name for rule in rules if rule.fault]
     more = f"; criteria that cannot be read: {', '.join(failed)}" if failed else ""
-    return f"no work queue takes the task: {task.sentence()}{more}"
+    return f"no work queue accepts the task: {task.sentence()}{more}"
 
 
 def _where(task: TaskAttributes) -> str:

@@ -11,7 +11,7 @@ SCOUTS_NONE_FINISHED: Final = code(
     "No scout job finished",
     "state",
     "user",
-    "Look at the errors of the scout jobs, mend the payload or its inputs, and submit the task anew.",
+    "Look at the errors of the scout jobs, correct the payload or its inputs, and submit the task again.",
     severity="error",
 )
 SCOUTS_TOO_FEW_SUCCEEDED: Final = code(
@@ -19,7 +19,7 @@ SCOUTS_TOO_FEW_SUCCEEDED: Final = code(
     "Too few scout jobs succeeded",
     "state",
     "user",
-    "Look at the errors of the scout jobs and mend their cause before the task is tried again.",
+    "Look at the errors of the scout jobs and correct their cause before you retry the task.",
     severity="error",
 )
 SCOUTS_BUILD_FAILED: Final = code(
@@ -27,7 +27,7 @@ SCOUTS_BUILD_FAILED: Final = code(
     "Build jobs of the scouts failed",
     "state",
     "user",
-    "Mend what does not compile and submit the task anew.",
+    "Correct the code that does not compile and submit the task again.",
     severity="error",
 )
 SCOUTS_CPU_TIME: Final = code(
@@ -35,7 +35,7 @@ SCOUTS_CPU_TIME: Final = code(
     "Scout jobs need far more CPU time than declared",
     "time",
     "user",
-    "Correct the CPU time an event of the task, or retry it to let it go on as measured.",
+    "Correct the task's CPU time per event, or retry the task to go on with the measured value.",
     severity="error",
 )
 SCOUTS_MEMORY: Final = code(
@@ -43,7 +43,7 @@ SCOUTS_MEMORY: Final = code(
     "Scout jobs need far more memory than declared",
     "resources",
     "user",
-    "Reduce the memory of the payload, or retry the task to let it go on with the memory measured.",
+    "Reduce the memory of the payload, or retry the task to go on with the measured memory.",
     severity="error",
 )
 SCOUTS_MEMORY_LEAK: Final = code(
@@ -51,7 +51,7 @@ SCOUTS_MEMORY_LEAK: Final = code(
     "Scout jobs leak memory",
     "resources",
     "user",
-    "Look for the leak, or make shorter jobs; the task goes on.",
+    "Look for the leak, or make shorter jobs; the task continues.",
 )
 SCOUTS_SHORT_JOBS: Final = code(
     "scouts_short_jobs",
@@ -63,7 +63,7 @@ SCOUTS_SHORT_JOBS: Final = code(
 )
 SCOUTS_LARGER_JOBS: Final = code(
     "scouts_larger_jobs",
-    "Jobs are made larger since scouts were short",
+    "Jobs are made larger because scouts were short",
     "time",
     "nobody",
     "Nothing needs to be done: the limits on files and size of a job were lifted.",
@@ -74,7 +74,7 @@ SCOUTS_LOW_EFFICIENCY: Final = code(
     "Scout jobs use little of their CPUs",
     "resources",
     "user",
-    "Ask for fewer cores a job or find out what the payload waits for, then retry the task.",
+    "Ask for fewer cores per job or find out what the payload waits for, then retry the task.",
     severity="error",
 )
 SCOUTS_CPU_OVERUSE: Final = code(
@@ -82,24 +82,24 @@ SCOUTS_CPU_OVERUSE: Final = code(
     "Scout jobs use more CPUs than they asked for",
     "resources",
     "user",
-    "Ask for as many cores as the payload uses, or make it use fewer, then retry the task.",
+    "Ask for as many cores as the payload uses, or make the payload use fewer, then retry the task.",
     severity="error",
 )
 
 RETRY_NONE: Final = code(
     "retry_none",
-    "Error is not worth another attempt",
+    "Error gets no further attempt",
     "policy",
     "user",
-    "Mend the cause of the error, then retry the task.",
+    "Correct the cause of the error, then retry the task.",
     severity="error",
 )
 RETRY_LIMITED: Final = code(
     "retry_limited",
-    "Error has fewer attempts",
+    "Error gets fewer attempts",
     "policy",
     "nobody",
-    "Nothing needs to be done; when the attempts are used up, mend the cause and retry the task.",
+    "Nothing needs to be done; when the attempts are used up, correct the cause and retry the task.",
     severity="info",
 )
 RETRY_MORE_MEMORY: Final = code(
@@ -115,7 +115,7 @@ RETRY_TASK_MEMORY: Final = code(
     "Memory of the whole task is raised",
     "resources",
     "user",
-    "Declare more memory when a task like this is submitted again.",
+    "Declare more memory when you submit a task like this again.",
     severity="info",
 )
 RETRY_MEMORY_AT_TOP: Final = code(
@@ -123,7 +123,7 @@ RETRY_MEMORY_AT_TOP: Final = code(
     "Memory cannot be raised further",
     "resources",
     "user",
-    "Reduce the memory of the payload: fewer files or events a job, fewer cores, or a mended leak.",
+    "Reduce the memory of the payload: use fewer files, events or cores per job, or remove a memory leak.",
     severity="error",
 )
 RETRY_MORE_CPU_TIME: Final = code(

@@ -22,26 +22,26 @@ JOB_QUEUE_INACTIVE: Final = code(
 )
 JOB_QUEUE_OVERLOADED: Final = code(
     "job_queue_overloaded",
-    "Queue holds more jobs than it can start",
+    "Queue has more jobs than it can start",
     "capacity",
     "nobody",
-    "Nothing needs to be done: the jobs in excess are made anew, possibly elsewhere.",
+    "Nothing needs to be done: the excess jobs are made again, possibly elsewhere.",
     severity="info",
 )
 JOB_LOST_HEARTBEAT: Final = code(
     "job_lost_heartbeat",
-    "Job gave no sign of life",
+    "Job sent no heartbeat",
     "time",
     "site",
-    "Its inputs are tried again; when it happens often, look at the worker nodes and the batch system of the site.",
+    "Its inputs are tried again; if this happens often, check the worker nodes and the batch system of the site.",
     severity="error",
 )
 JOB_NOT_BOOKED: Final = code(
     "job_not_booked",
-    "End of the job was not booked in time",
+    "End of the job was not recorded in time",
     "time",
     "expert",
-    "Its inputs are tried again; look whether reports are booked.",
+    "Its inputs are tried again; check whether the adder processes reports.",
     severity="error",
 )
 JOB_TRANSFER_TOO_LONG: Final = code(
@@ -49,12 +49,12 @@ JOB_TRANSFER_TOO_LONG: Final = code(
     "Outputs did not arrive in time",
     "data",
     "site",
-    "Its inputs are tried again; look at the transfers from the site.",
+    "Its inputs are tried again; check the transfers from the site.",
     severity="error",
 )
 JOB_TRANSFER_UNCHECKED: Final = code(
     "job_transfer_unchecked",
-    "Transfer of the outputs is looked at again",
+    "Transfer of the outputs is checked again",
     "data",
     "nobody",
     "Nothing needs to be done.",
@@ -82,7 +82,7 @@ JOB_ENDED_BADLY: Final = code(
     "Job has ended without success",
     "state",
     "user",
-    "Look at its error; its inputs are tried again in a new job while they have attempts.",
+    "Look at its error; its inputs are tried again in a new job while they have attempts left.",
     severity="error",
 )
 JOB_WAITS_FOR_LIBRARY: Final = code(
@@ -90,7 +90,7 @@ JOB_WAITS_FOR_LIBRARY: Final = code(
     "Job waits for its library",
     "input",
     "nobody",
-    "Wait for the job that builds it; when that fails, look at its log.",
+    "Wait for the build job; if it fails, read its log.",
     severity="info",
 )
 JOB_WAITS_FOR_INPUT: Final = code(
@@ -98,7 +98,7 @@ JOB_WAITS_FOR_INPUT: Final = code(
     "Input is on its way to the site",
     "input",
     "nobody",
-    "Wait for the transfer; when it takes long, look at data management.",
+    "Wait for the transfer; if it takes long, check data management.",
     severity="info",
 )
 JOBS_GO_FIRST: Final = code(
@@ -106,12 +106,12 @@ JOBS_GO_FIRST: Final = code(
     "Other jobs of the site go first",
     "capacity",
     "nobody",
-    "Wait, or raise the priority of the task: jobs of under-used shares go first, in each the most urgent.",
+    "Wait, or raise the priority of the task: under-used shares go first, and within a share the highest priority.",
     severity="info",
 )
 JOB_UNWALLED: Final = code(
     "job_unwalled",
-    "Nothing keeps payloads apart from the site's machine",
+    "Payloads are not isolated from the site's machine",
     "capacity",
     "site",
     "Install bubblewrap on the machine of the pilots and start them again, or send the task to another site.",
@@ -121,15 +121,15 @@ JOB_STARTS: Final = code(
     "Pilot has not started the payload yet",
     "state",
     "nobody",
-    "Wait: the pilot gets input and software ready; without a sign of life the job is given up.",
+    "Wait: the pilot prepares input and software; without a heartbeat the job counts as lost.",
     severity="info",
 )
 JOB_IS_BOOKED: Final = code(
     "job_is_booked",
-    "End of the job is being booked",
+    "End of the job is being recorded",
     "state",
     "nobody",
-    "Wait for the adder; when it takes long, look at the page of agents.",
+    "Wait for the adder; if it takes long, see the page Agents.",
     severity="info",
 )
 JOB_OUTPUT_MOVES: Final = code(
@@ -137,7 +137,7 @@ JOB_OUTPUT_MOVES: Final = code(
     "Outputs are on their way",
     "data",
     "nobody",
-    "Wait for the transfer of its outputs; when it takes long, look at data management.",
+    "Wait for the transfer of its outputs; if it takes long, check data management.",
     severity="info",
 )
 JOB_OUTPUT_MERGES: Final = code(
@@ -153,6 +153,6 @@ NO_SITE_CHOSEN: Final = code(
     "No site is chosen for the job",
     "state",
     "nobody",
-    "Wait for the broker; the page of its task says what the sites lack.",
+    "Wait for the broker; the task page shows what the sites lack.",
     severity="info",
 )

@@ -24,7 +24,7 @@ TASK_THROTTLED: Final = code(
     "Task is throttled",
     "throttle",
     "nobody",
-    "Wait until the period is over, or release the task from the throttle.",
+    "Wait until the period is over, or resume the task.",
     severity="info",
 )
 PARENT_NOT_FINISHED: Final = code(
@@ -60,7 +60,7 @@ INPUT_USED_UP: Final = code(
 )
 INPUT_GROWS: Final = code(
     "input_grows",
-    "Its input may still get files",
+    "Input may still get files",
     "input",
     "nobody",
     "Wait until the dataset has enough files for its jobs, or gets no more: the task that makes it closes it when it ends; one "
@@ -82,29 +82,30 @@ TASK_DONE_AND_WARNED: Final = code(
     "All inputs were processed; the site warned when it was submitted",
     "state",
     "user",
-    "Check that its outputs are what was meant. If not, correct what the warning names, and submit it again under another name.",
+    "Check that the outputs are what you meant. If not, correct what the warning names, and submit the task again "
+    "under another name.",
 )
 TASK_SOME_DONE: Final = code(
     "task_some_done",
     "Some inputs were not processed",
     "state",
     "user",
-    "Look at the errors, mend their cause, and retry the task.",
+    "Look at the errors, correct their cause, and retry the task.",
 )
 TASK_NONE_DONE: Final = code(
     "task_none_done",
     "No input was processed",
     "state",
     "user",
-    "Look at the errors, mend their cause, and retry the task or run it again (incexec).",
+    "Look at the errors, correct their cause, and retry the task or run it again (incexec).",
     severity="error",
 )
 TASK_PARENT_INCOMPLETE: Final = code(
     "task_parent_incomplete",
-    "Input may be incomplete, as the task that makes it is",
+    "Input may be incomplete, because the task that makes it is",
     "input",
     "user",
-    "Retry the task that makes the input. Then run this one again on what is added; a child task does so by itself.",
+    "Retry the task that makes the input. Then run this task again on the added files; a child task does so automatically.",
 )
 TASK_PARENT_NOT_DONE: Final = code(
     "task_parent_not_done",
@@ -120,7 +121,7 @@ TASK_GOAL_MISSED: Final = code(
     "Goal was not reached",
     "state",
     "user",
-    "Mend the cause of the errors and retry the task or run it again (incexec), or lower its goal.",
+    "Correct the cause of the errors and retry the task or run it again (incexec), or lower its goal.",
     severity="error",
 )
 TASK_GOAL_REACHED: Final = code(
@@ -128,7 +129,7 @@ TASK_GOAL_REACHED: Final = code(
     "Goal is reached",
     "state",
     "nobody",
-    "Nothing needs to be done: jobs that have started end, and no more are made.",
+    "Nothing needs to be done: started jobs run to their end, and no more are made.",
     severity="info",
 )
 
@@ -157,7 +158,7 @@ TASK_BOOSTED: Final = code(
 )
 TASK_AUTO_PAUSED: Final = code(
     "task_auto_paused",
-    "Paused since many jobs fail",
+    "Paused because many jobs fail",
     "policy",
     "expert",
     "Find out why the jobs fail, then resume the task.",
@@ -176,20 +177,20 @@ TASK_PENDING_TOO_LONG: Final = code(
     "Pending for too long",
     "state",
     "user",
-    "See why the task was pending, change its requirements, and retry it.",
+    "Find out why the task was pending, change its requirements, and retry it.",
     severity="error",
 )
 TASK_EXHAUSTED_TOO_LONG: Final = code(
     "task_exhausted_too_long",
-    "Nobody decided about the exhausted task",
+    "Nobody acted on the exhausted task",
     "state",
     "nobody",
-    "The task is finished with what it has; retry it to go on.",
+    "The task is finished with the outputs it has; retry it to go on.",
 )
 
 TASK_WITHHELD: Final = code(
     "task_withheld",
-    "Withheld from busy storage",
+    "Held back from busy queues",
     "throttle",
     "nobody",
     "Wait until a queue near the input has room, or raise the priority of the task.",
@@ -201,15 +202,15 @@ TASK_ENDED: Final = code(
     "Task has ended",
     "state",
     "user",
-    "Retry the task if more is wanted of it.",
+    "Retry the task to process more of its input.",
     severity="info",
 )
 TASK_NOTHING_LEFT: Final = code(
     "task_nothing_left",
-    "Task has ended, and a retry would do nothing",
+    "Task has ended, and a retry would change nothing",
     "state",
     "user",
-    "If more is wanted of the task, run it again (incexec): its input is looked up again.",
+    "To process new input, run the task again (incexec): its input is looked up again.",
     severity="info",
 )
 TASK_SITES_GONE: Final = code(
@@ -217,14 +218,14 @@ TASK_SITES_GONE: Final = code(
     "The task's sites do not exist any more",
     "state",
     "user",
-    "If more is wanted of the task, run it again (incexec) with other sites; a retry would wait for those that are gone.",
+    "To go on, run the task again (incexec) with other sites; a retry would wait for sites that no longer exist.",
 )
 TASK_STOPPED_BY_ITSELF: Final = code(
     "task_stopped_by_itself",
-    "Task waits for somebody to decide",
+    "Task waits for a decision",
     "state",
     "user",
-    "Look at what its jobs said, then retry, finish or kill the task.",
+    "Look at the errors of its jobs, then retry, finish or kill the task.",
     severity="error",
 )
 TASK_ENDING: Final = code(
@@ -245,10 +246,10 @@ TASK_FAILED: Final = code(
 )
 TASK_FAILED_WITH_ERRORS: Final = code(
     "task_failed_with_errors",
-    "Task has failed, and jobs of it as well",
+    "Task has failed, and some of its jobs too",
     "state",
     "user",
-    "Look at the errors of its jobs, mend their cause, and retry the task or run it again (incexec).",
+    "Look at the errors of its jobs, correct their cause, and retry the task or run it again (incexec).",
     severity="error",
 )
 TASK_BROKEN: Final = code(
@@ -256,12 +257,12 @@ TASK_BROKEN: Final = code(
     "Task is broken",
     "state",
     "user",
-    "Mend what the sentence says and submit the task anew: a broken task takes no command.",
+    "Correct what the sentence names and submit the task again: a broken task accepts no command.",
     severity="error",
 )
 NOT_LOOKED_AT: Final = code(
     "not_looked_at",
-    "Not looked at yet",
+    "No decision yet",
     "state",
     "nobody",
     "Wait for the first pass of the job generator; it asks the broker where the jobs may run.",
@@ -269,23 +270,23 @@ NOT_LOOKED_AT: Final = code(
 )
 JOBS_RATIONED: Final = code(
     "jobs_rationed",
-    "Throttled: other tasks use up the jobs that may be made",
+    "Throttled: other tasks use up the limit on new jobs",
     "throttle",
     "nobody",
-    "Wait: so many jobs are made in each pass of the job generator, of the most urgent tasks first.",
+    "Wait: each pass of the job generator makes a limited number of jobs, for the most urgent tasks first.",
     severity="info",
 )
 TASK_WAITS_TO_RETRY: Final = code(
     "task_waits_to_retry",
-    "Task waits to be tried again",
+    "Task waits for its next attempt",
     "state",
     "nobody",
-    "Wait until the time is over; the sentence says what was lacking.",
+    "Wait until the time is over; the sentence names what was missing.",
     severity="info",
 )
 TASK_NOT_REFINED: Final = code(
     "task_not_refined",
-    "Task is not read yet",
+    "Task has not been refined yet",
     "input",
     "nobody",
     "Wait for the refiner.",
@@ -293,10 +294,10 @@ TASK_NOT_REFINED: Final = code(
 )
 INPUT_NOT_READ: Final = code(
     "input_not_read",
-    "Files of the input are not known yet",
+    "Input files are not known yet",
     "input",
     "nobody",
-    "Wait: it is looked for again and again. If it stays so, look at the dataset in data management.",
+    "Wait: the input is looked up repeatedly. If that does not help, check the dataset in data management.",
     severity="info",
 )
 AGENT_LATE: Final = code(
@@ -304,7 +305,7 @@ AGENT_LATE: Final = code(
     "Agent is late",
     "state",
     "expert",
-    "Look at the page of agents: it fails, or no worker of the site runs.",
+    "See the page Agents: the agent fails, or no worker process of this site runs.",
     severity="error",
 )
 AGENT_PAUSED: Final = code(
@@ -312,14 +313,14 @@ AGENT_PAUSED: Final = code(
     "Agent is paused",
     "state",
     "shifter",
-    "Resume the agent on its page, once what it was paused for is over: any shifter or administrator may do that.",
+    "Resume the agent on its page when the reason for the pause is over; any shifter or administrator can do that.",
 )
 AGENT_FAILS: Final = code(
     "agent_fails",
     "An agent fails at the task",
     "state",
     "expert",
-    "Report the error with the task's number; the agent tries again by itself, after an hour at most.",
+    "Report the error with the task's number; the agent retries automatically, within an hour.",
     severity="error",
 )
 NO_NUCLEUS_YET: Final = code(
@@ -327,7 +328,7 @@ NO_NUCLEUS_YET: Final = code(
     "No nucleus is chosen",
     "data",
     "nobody",
-    "Wait for the task broker; its verdict says what the nuclei lack.",
+    "Wait for the task broker; its verdict shows what the nuclei lack.",
 )
 NO_JOB_MADE: Final = code(
     "no_job_made",
@@ -342,7 +343,7 @@ JOBS_NOT_ACTIVATED: Final = code(
     "Jobs are not ready to run",
     "state",
     "nobody",
-    "They wait for a library to be built or for their input; look at the build job.",
+    "The jobs wait for their library or their input; check the build job.",
     severity="info",
 )
 NO_PILOT_CAME: Final = code(
@@ -358,14 +359,14 @@ JOBS_AT_CLOSED_QUEUE: Final = code(
     "Jobs wait at a queue that runs none",
     "capacity",
     "shifter",
-    "Have the queue set online, or reassign the task: its waiting jobs are closed then, and new ones go to other sites.",
+    "Have the queue set online, or reassign the task: its waiting jobs are then closed, and new ones go to other sites.",
 )
 SCOUTS_GO_FIRST: Final = code(
     "scouts_go_first",
     "Scouts must end first",
     "state",
     "nobody",
-    "Wait: the first jobs show what the others need, which are made then.",
+    "Wait: the scouts show what the other jobs need; those are made afterwards.",
     severity="info",
 )
 SHARE_IS_ZERO: Final = code(
@@ -381,6 +382,6 @@ NO_JOB_RUNS: Final = code(
     "Jobs wait for a free slot",
     "capacity",
     "nobody",
-    "Wait: pilots come, and take jobs of more urgent shares and priorities first.",
+    "Wait: pilots take jobs of under-used shares and higher priorities first.",
     severity="info",
 )

@@ -58,7 +58,7 @@ SCENES = {
     ),
     "FULL": Scene(
         "storage_full",
-        "200 GB must be usable, 0 GB are at SE_Q",
+        "needs 200 GB of usable space, there are 0 GB at SE_Q",
         endpoint={"space_free_gb": 0.0},
         mends={"space_free_gb": 900.0},
     ),

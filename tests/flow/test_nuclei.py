@@ -147,7 +147,7 @@ def test_a_task_without_a_nucleus_says_why_and_is_looked_at_again_after_half_an_
     assert row.status == "assigning"
     assert row.error_dialog is not None
     assert row.error_dialog.startswith(
-        "All 2 nuclei were skipped: 2 nucleus space. Last was BNL: 102400 GB must remain on "
+        "All 2 nuclei were skipped: 2 nucleus space. Last was BNL: 102400 GB must stay free at "
     )
     assert timedelta(minutes=29) < row.next_check - timezone.now() <= timedelta(minutes=30)
     assert task_broker.run().note == ""
@@ -454,7 +454,7 @@ def test_a_task_whose_input_is_nowhere_complete_waits_with_the_name_of_the_datas
     made = fed()
     choose()
     assert status(made) == "assigning"
-    assert "lab.in has 2 known copies, none is complete" in (task(made).error_dialog or "")
+    assert "lab.in has 2 known replicas, none is complete" in (task(made).error_dialog or "")
 
 
 def test_tasks_of_other_kinds_and_of_a_cloud_get_no_nucleus() -> None:

@@ -107,13 +107,13 @@ OBSTACLES = {
     "BLACKLISTED": Obstacle(
         "input_not_readable",
         "reading (read_lan) is blacklisted at SE_BLACKLISTED",
-        "Have SE_BLACKLISTED made usable again",
+        "Have the blacklisting of SE_BLACKLISTED lifted",
         of_storage("BLACKLISTED", states={}),
         endpoint={"states": {"read_lan": "OFF"}},
     ),
     "FULL": Obstacle(
         "storage_full",
-        "200 GB must be usable, 50 GB are at SE_FULL",
+        "needs 200 GB of usable space, there are 50 GB at SE_FULL",
         "Have space freed at SE_FULL",
         of_storage("FULL", space_free_gb=500.0),
         endpoint={"space_free_gb": 50.0},
@@ -185,7 +185,7 @@ OBSTACLES = {
     "EXCLUDED": Obstacle(
         "excluded",
         "it wants EXCL* and excludes EXCLUDED.",
-        "Kill the task and run it again (incexec) with another excludedSite than EXCLUDED",
+        "Kill the task and run it again (incexec) with an excludedSite other than EXCLUDED",
         changed(excludedSite=[]),
         params={"includedSite": ["EXCL*"], "excludedSite": ["EXCLUDED"]},
     ),
@@ -207,7 +207,7 @@ OBSTACLES = {
     "UNKNOWN": Obstacle(
         "site_unknown",
         "UNKNOWN does not exist",
-        "Reassign the task to another site than UNKNOWN",
+        "Reassign the task to a site other than UNKNOWN",
         anew(site="GPU"),
     ),
     "SHARELESS": Obstacle(

@@ -71,8 +71,11 @@ def test_a_task_and_its_jobs_get_the_queue_and_share_that_take_them(grid: None) 
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"gshare": "Analysis"}, "gshare: 'Analysis' has shares below it; a task can have one of Group, User, Cloud."),
-        ({"gshare": "nothing"}, "gshare: 'nothing' is no global share"),
+        (
+            {"gshare": "Analysis"},
+            "gshare: 'Analysis' has shares below it; the shares for tasks are Group, User, Cloud.",
+        ),
+        ({"gshare": "nothing"}, "gshare: 'nothing' is not a global share"),
         ({"prodSourceLabel": "test"}, "task definition does not match any global share"),
     ],
 )
@@ -105,7 +108,7 @@ def test_a_task_that_no_share_takes_is_refused_at_the_door(grid: None, api: Call
     [
         (
             {"type": "user", "vo": "lab", "criteria": "processingType = :p", "variables": "p:evgen"},
-            "no work queue takes the task: vo=lab, label=user, processingType=test, workingGroup=null, coreCount=1",
+            "no work queue accepts the task: vo=lab, label=user, processingType=test, workingGroup=null, coreCount=1",
         ),
         ({"type": "user", "vo": "lab", "criteria": "broken"}, "criteria that cannot be read: q"),
         ({"type": "user", "vo": "cms"}, "queues for vo=lab are undefined"),
@@ -161,7 +164,7 @@ def test_every_queue_and_share_that_was_tried_is_told(grid: None, api: Api) -> N
             "matched": False,
             "why": "processingType = 'sim' is false: processingType is 'test'",
         },
-        {"name": "rest", "partition": None, "matched": True, "why": "it takes every task"},
+        {"name": "rest", "partition": None, "matched": True, "why": "it accepts every task"},
     ]
     assert [(one["name"], one["matched"]) for one in found["shares_tried"]] == [("Group", False), ("User", True)]
 

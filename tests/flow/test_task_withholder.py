@@ -64,7 +64,7 @@ def test_a_task_waits_while_the_queue_near_its_input_is_full() -> None:
     assert hold() == 1
     assert status(made) == "pending"
     assert (task(made).error_dialog or "").startswith(
-        "Withheld from busy storage: it reads 600 kB/s a core (500 is the limit for priorities below 900) and its input is "
+        "Held back from busy queues: it reads 600 kB/s a core (500 is the limit for priorities below 900) and its input is "
         "at 1 endpoint: 0 cannot be read, 1 queue reads from the others"
     )
     assert task(made).frozen_time is None, "it is not given up for that"

@@ -91,7 +91,7 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
     assert generate() == 0
     said = task(made).error_dialog or ""
     assert said.startswith(
-        "Throttled: none runs and enough are queued: 0 jobs run and 6 jobs are queued (whole queue), 5"
+        "Throttled: no job runs and enough are queued: 0 jobs run and 6 jobs are queued (whole queue), 5"
     )
     record = ThrottleRecord.objects.get()
     assert (record.queue, record.code, record.passed) == (f"queue:{queue.id}", "throttled_none_running", False)
@@ -228,7 +228,7 @@ def test_nothing_is_made_for_an_organisation_that_is_switched_off() -> None:
     assert generate() == 3
     assert (len(jobs(held)), len(jobs(other))) == (0, 3)
     assert why(task(held))["blocked_by"]["code"] == "generation_off"
-    assert task(held).error_dialog == "Throttled: the making of jobs is switched off: JOB_SUBMISSION is false"
+    assert task(held).error_dialog == "Throttled: job generation is switched off: JOB_SUBMISSION is false"
     GdpConfig.objects.update(value="true")
     configured.forget()
     assert generate() == 3

@@ -23,11 +23,11 @@ class Command(Suggesting):
         shown.add_argument("component", nargs="?", help="only those of one component")
         shown.add_argument("--set", action="store_true", dest="only_set", help="only what is set")
         change = actions.add_parser("set", help="set a value")
-        remove = actions.add_parser("unset", help="take a value away, so that the default holds")
+        remove = actions.add_parser("unset", help="remove a value, so that the default applies")
         for action in (change, remove):
             action.add_argument("component", help="such as jobbroker")
             action.add_argument("key", help="such as MIN_WEIGHT_managed")
-        change.add_argument("value", help="a number, true or false, a text, or JSON, as the parameter wants it")
+        change.add_argument("value", help="a number, true or false, a text, or JSON, depending on the parameter")
         for action in (change, remove):
             action.add_argument("--vo", default="", help="for this VO only")
             action.add_argument("--reason", default="", help="for the audit trail")

@@ -28,7 +28,7 @@ NAMES = {
 
 
 class Command(Suggesting):
-    help = "Read descriptions of the grid (JSON as of CRIC). Nothing is stored when anything in it is wrong."
+    help = "Import descriptions of the grid (JSON as from CRIC). If anything in the file is wrong, nothing is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

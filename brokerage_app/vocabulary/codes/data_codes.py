@@ -19,7 +19,7 @@ STORAGE_FULL: Final = code(
     "The site's storage is full",
     "data",
     "site",
-    "Wait until space is freed; STORAGE_MIN_FREE_SIZE says how much must be usable: free, beyond what must stay free.",
+    "Wait until space is freed; STORAGE_MIN_FREE_SIZE is the usable space that is needed, beyond what must stay free.",
 )
 INPUT_NOT_READABLE: Final = code(
     "input_not_readable",
@@ -37,7 +37,7 @@ OUTPUT_NOT_WRITABLE: Final = code(
 )
 STORAGE_NOT_RECEIVING: Final = code(
     "storage_not_receiving",
-    "Storage takes no files from outside",
+    "Storage accepts no files from outside",
     "data",
     "site",
     "Wait until an input endpoint of the queue can be written from outside again.",
@@ -58,14 +58,14 @@ SOURCE_NOT_SENDING: Final = code(
 )
 TOO_MUCH_INPUT_MISSING: Final = code(
     "too_much_input_missing",
-    "Too much input is missing there",
+    "Too much input is missing at the queue",
     "data",
     "nobody",
-    "Tasks that read much run near their input; SIZE_CUTOFF_TO_MOVE_INPUT and NUM_CUTOFF_TO_MOVE_INPUT limit what is moved.",
+    "Tasks with high I/O run near their input; SIZE_CUTOFF_TO_MOVE_INPUT and NUM_CUTOFF_TO_MOVE_INPUT limit what is moved.",
 )
 INPUT_NOT_LOCAL: Final = code(
     "input_not_local",
-    "Uses local input only",
+    "Queue uses local input only",
     "data",
     "nobody",
     "The queue never gets input from elsewhere; replicate the input there to use it.",
@@ -88,24 +88,24 @@ INPUT_INCOMPLETE: Final = code(
 )
 NO_DATA_THERE: Final = code(
     "no_data_there",
-    "The input is not there",
+    "The input is not at the queue",
     "data",
     "nobody",
     "Analysis goes to its input first; replicate the input there, or wait until every queue with it is refused.",
 )
 FILES_NOT_THERE: Final = code(
     "files_not_there",
-    "Files of the input are missing there",
+    "Input files are missing at the queue",
     "data",
     "nobody",
-    "Only queues with all files of the input are used; replicate the rest there.",
+    "Only queues with all input files are used; replicate the missing files there.",
 )
 VIRTUAL_STORAGE: Final = code(
     "virtual_storage",
     "Storage is virtual",
     "data",
     "user",
-    "Take avoidVP out of the task to let queues be used that fetch their input as they read it.",
+    "Remove avoidVP from the task to allow queues that fetch their input while they read it.",
     severity="info",
 )
 NO_OUTPUT_STORAGE: Final = code(
@@ -120,14 +120,14 @@ LOCAL_QUOTA: Final = code(
     "No quota left at the storage",
     "data",
     "user",
-    "Delete datasets of yours there, or ask for a larger quota.",
+    "Delete some of your datasets there, or ask for a larger quota.",
 )
 NUCLEUS_NO_STORAGE: Final = code(
     "nucleus_no_storage",
     "Nucleus has no storage for the outputs",
     "data",
     "user",
-    "Ask for a storage token that more nuclei have, or for none.",
+    "Choose a storage token that more nuclei have, or none.",
     severity="error",
 )
 NUCLEUS_READ_DOWN: Final = code(
@@ -135,14 +135,14 @@ NUCLEUS_READ_DOWN: Final = code(
     "The nucleus's storage cannot be read from outside",
     "data",
     "shifter",
-    "Wait until read_wan of the storage is on again.",
+    "Wait until the storage can be read from outside again (read_wan).",
 )
 NUCLEUS_WRITE_DOWN: Final = code(
     "nucleus_write_down",
     "The nucleus's storage cannot be written from outside",
     "data",
     "shifter",
-    "Wait until write_wan of the storage is on again.",
+    "Wait until the storage can be written from outside again (write_wan).",
 )
 NUCLEUS_SPACE: Final = code(
     "nucleus_space",
@@ -153,7 +153,7 @@ NUCLEUS_SPACE: Final = code(
 )
 NUCLEUS_INPUT_SIZE: Final = code(
     "nucleus_input_size",
-    "Too small a part of the input's size is at the nucleus",
+    "Too little of the input is at the nucleus",
     "data",
     "expert",
     "Copy the input to a nucleus, raise the task's priority, or wait: after DATA_LOCATION_CHECK_PERIOD any nucleus will do.",

@@ -8,7 +8,7 @@ from brokerage_app.vocabulary.codes.registering import code
 
 NUCLEUS_NOT_WRITABLE: Final = code(
     "nucleus_not_writable",
-    "The nucleus takes no files",
+    "The nucleus accepts no files",
     "network",
     "site",
     "Wait until the storage of the nucleus can be written from outside again, or choose another nucleus.",
@@ -18,7 +18,7 @@ LINKS_FULL: Final = code(
     "Too many files wait for the nucleus",
     "network",
     "nobody",
-    "Wait: outputs are on their way to the nucleus; NQUEUED_NUC_CAP_FOR_JOBS says how many may.",
+    "Wait: outputs are on their way to the nucleus; NQUEUED_NUC_CAP_FOR_JOBS is the limit.",
     severity="info",
 )
 LINK_BLOCKED: Final = code(
@@ -26,14 +26,14 @@ LINK_BLOCKED: Final = code(
     "The link to the nucleus is blocked",
     "network",
     "expert",
-    "See why the link is closed in the network's table; its closeness is -1.",
+    "Find out why the network table closes the link: its closeness is -1.",
 )
 LINK_FULL: Final = code(
     "link_full",
     "Too many files wait on the link",
     "network",
     "nobody",
-    "Wait: outputs are on their way; NQUEUED_SAT_CAP says how many may wait on a link.",
+    "Wait: outputs are on their way; NQUEUED_SAT_CAP is the limit for a link.",
     severity="info",
 )
 SLOW_NETWORK: Final = code(

@@ -33,7 +33,7 @@ NOT_PREASSIGNED: Final = code(
     "Bound to another site",
     "policy",
     "user",
-    "The work is bound to other sites, for instance to where its data or its libraries are; take that out to use this one.",
+    "The work is bound to other sites, for instance to those with its data or libraries; remove that condition to use this site.",
     severity="info",
 )
 TEST_QUEUE: Final = code(
@@ -41,34 +41,34 @@ TEST_QUEUE: Final = code(
     "Queue for tests",
     "policy",
     "nobody",
-    "Queues with test in their name get no production; name the queue as the task's only site to use it.",
+    "Queues with test in their name get no production jobs; to use one, name it as the task's only site.",
     severity="info",
 )
 OTHER_KIND: Final = code(
     "other_kind",
-    "Takes another kind of jobs",
+    "Queue is for another kind of jobs",
     "policy",
     "expert",
-    "The queue takes either production or analysis; set its type to unified for both.",
+    "The queue accepts either production or analysis; set its type to unified for both.",
     severity="info",
 )
 OTHER_CLOUD: Final = code(
     "other_cloud",
-    "In another cloud",
+    "Queue is in another cloud",
     "policy",
     "user",
-    "Take the cloud out of the task to let it run everywhere.",
+    "Remove the cloud from the task to let it run everywhere.",
 )
 PROCESSING_TYPE: Final = code(
     "processing_type",
-    "Does not take this kind of processing",
+    "Queue does not accept this kind of processing",
     "policy",
     "site",
     "Allow other sites, or have allowed_processing or excluded_processing of the queue changed.",
 )
 TAKEN_BACK: Final = code(
     "taken_back",
-    "Work was taken back from there",
+    "Work was taken back from the queue",
     "policy",
     "nobody",
     "Jobs of this work waited too long at the queue; other queues are tried first.",
@@ -79,22 +79,22 @@ BUILD_FAILS_THERE: Final = code(
     "Sources cannot be built at the site",
     "policy",
     "site",
-    "Look at the logs of the build jobs there; a retry of the task tries the site again.",
+    "Read the logs of the build jobs there; retry the task to try the site again.",
 )
 OPPORTUNISTIC: Final = code(
     "opportunistic",
     "Opportunistic queue",
     "policy",
     "nobody",
-    "Urgent tasks and scouts do not use queues that may take their slots back; lower the priority to use them.",
+    "Urgent tasks and scouts do not use queues that may withdraw their slots; lower the priority to use them.",
     severity="info",
 )
 ZERO_SHARE: Final = code(
     "zero_share",
-    "The queue gives this kind of work no share",
+    "Fair-share policy of the queue excludes the work",
     "policy",
     "site",
-    "The queue's fair-share policy leaves this work out; allow other sites, or have the policy changed.",
+    "Allow other sites, or have the fair-share policy of the queue changed.",
 )
 NON_PLEDGED: Final = code(
     "non_pledged",
@@ -106,7 +106,7 @@ NON_PLEDGED: Final = code(
 )
 OVER_PLEDGED: Final = code(
     "over_pledged",
-    "Runs more than its pledge while work is short",
+    "Queue is above its pledge while work is short",
     "policy",
     "expert",
     "WORK_SHORTAGE is set: queues below their pledge get the work first.",
@@ -117,14 +117,14 @@ OUTSIDE_NUCLEUS: Final = code(
     "Not a queue of the nucleus",
     "policy",
     "user",
-    "The task asks to stay at its nucleus (t1Weight -1); take that out to use other sites.",
+    "The task stays at its nucleus (t1Weight -1); remove that setting to use other sites.",
 )
 NOT_BUSIEST_OF_NUCLEUS: Final = code(
     "not_busiest_of_nucleus",
     "Not the first choice at the nucleus",
     "policy",
     "nobody",
-    "With t1Weight -1 only the queue that runs most is used.",
+    "With t1Weight -1 only the busiest queue of the nucleus is used.",
     severity="info",
 )
 OUTSIDE_FULL_CHAIN: Final = code(
@@ -132,14 +132,14 @@ OUTSIDE_FULL_CHAIN: Final = code(
     "The chain of tasks stays at its nucleus",
     "policy",
     "user",
-    "Take fullChain out of the task to use other sites.",
+    "Remove fullChain from the task to use other sites.",
 )
 FULL_CHAIN_ONLY: Final = code(
     "full_chain_only",
-    "Takes whole chains of tasks only",
+    "Queue is for whole chains of tasks only",
     "policy",
     "nobody",
-    "The queue is kept for chains of tasks that stay there.",
+    "The queue is reserved for chains of tasks that stay there.",
     severity="info",
 )
 HOSPITAL: Final = code(
@@ -147,12 +147,12 @@ HOSPITAL: Final = code(
     "Queue for difficult jobs",
     "policy",
     "nobody",
-    "Queues whose names end in _HOSPITAL are used when no other is left.",
+    "Queues whose names end in _HOSPITAL are used only when no other queue is left.",
     severity="info",
 )
 NUCLEUS_UNKNOWN: Final = code(
     "nucleus_unknown",
-    "The task's nucleus is not known",
+    "The task's nucleus does not exist",
     "policy",
     "user",
     "Reassign the task to a nucleus that exists, or describe the site.",
@@ -160,7 +160,7 @@ NUCLEUS_UNKNOWN: Final = code(
 )
 NUCLEUS_FULL_CHAIN: Final = code(
     "nucleus_full_chain",
-    "Whole chains of tasks: nucleus and task do not fit",
+    "Nucleus and task disagree about whole chains",
     "policy",
     "user",
     "Change the task's fullChain, or the nucleus's bareNucleus.",

@@ -11,15 +11,15 @@ QUEUE_FULL: Final = code(
     "Enough jobs are queued already",
     "capacity",
     "nobody",
-    "Wait: jobs are made as the site starts those that are queued.",
+    "Wait: more jobs are made as the site starts those that are queued.",
     severity="info",
 )
 JUMBO_QUEUE: Final = code(
     "jumbo_queue",
-    "Takes jumbo jobs only",
+    "Queue is for jumbo jobs only",
     "events",
     "nobody",
-    "The queue is kept for jumbo jobs.",
+    "The queue is reserved for jumbo jobs.",
     severity="info",
 )
 FEW_EVENTS: Final = code(
@@ -27,37 +27,37 @@ FEW_EVENTS: Final = code(
     "Too few events are ready for a jumbo job",
     "events",
     "nobody",
-    "Wait until more events are ready, or let other queues have them.",
+    "Wait until more events are ready, or allow other queues.",
     severity="info",
 )
 NO_EVENT_SERVICE: Final = code(
     "no_event_service",
-    "Takes no event service",
+    "Queue takes no event-service jobs",
     "events",
     "site",
     "Allow sites whose queues take event-service jobs (jobseed es, eshigh or all).",
 )
 EVENT_SERVICE_HIGH_ONLY: Final = code(
     "event_service_high_only",
-    "Takes urgent event service only",
+    "Queue takes urgent event-service jobs only",
     "events",
     "user",
     "Raise the priority to 900, or allow other sites.",
 )
 EVENT_SERVICE_NEEDS_CORES: Final = code(
     "event_service_needs_cores",
-    "Single-core slots take no event service here",
+    "Single-core slots of the queue take no event-service jobs",
     "events",
     "nobody",
-    "Event service runs in slots of several cores of this queue.",
+    "Event-service jobs of this queue run in multi-core slots.",
     severity="info",
 )
 EVENT_SERVICE_ONLY: Final = code(
     "event_service_only",
-    "Takes event service only",
+    "Queue takes event-service jobs only",
     "events",
     "nobody",
-    "The queue is kept for event service.",
+    "The queue is reserved for event-service jobs.",
     severity="info",
 )
 TOO_MANY_TRANSFERRING: Final = code(
@@ -70,34 +70,34 @@ TOO_MANY_TRANSFERRING: Final = code(
 )
 USER_QUEUE_LONG: Final = code(
     "user_queue_long",
-    "The user has enough jobs waiting there",
+    "The user has enough jobs queued there",
     "capacity",
     "nobody",
-    "Wait: more jobs are made as those that wait there start.",
+    "Wait: more jobs are made as queued ones start there.",
     severity="info",
 )
 OVERLOADED: Final = code(
     "overloaded",
-    "Busier than other queues",
+    "Queue is busier than others",
     "capacity",
     "nobody",
-    "Wait, or let it pass: queues with shorter waits are used first.",
+    "Nothing needs to be done: queues with shorter waits are used first.",
     severity="info",
 )
 OVERLOADED_VIRTUAL: Final = code(
     "overloaded_virtual",
-    "Busier than other queues, and its storage is virtual",
+    "Queue is busier than others, and its storage is virtual",
     "capacity",
     "nobody",
-    "Wait: a queue that has to fetch the input is used only while it is not busy.",
+    "Wait: a queue that must fetch the input is used only while it is not busy.",
     severity="info",
 )
 LOCKED: Final = code(
     "locked",
-    "Another broker is looking at the queue",
+    "Another broker is using the queue",
     "capacity",
     "nobody",
-    "Wait: the queue is looked at again in the next pass.",
+    "Wait: the next pass considers the queue again.",
     severity="info",
 )
 QUEUE_FULL_OF_TYPE: Final = code(
@@ -105,15 +105,15 @@ QUEUE_FULL_OF_TYPE: Final = code(
     "Enough jobs of this resource type are queued",
     "capacity",
     "nobody",
-    "Wait: jobs are made as the site starts those that are queued.",
+    "Wait: more jobs are made as the site starts those that are queued.",
     severity="info",
 )
 BOOTSTRAP_ELSEWHERE: Final = code(
     "bootstrap_elsewhere",
-    "First jobs go to another part of the queue",
+    "First jobs go to slots of another kind",
     "weight",
     "nobody",
-    "The queue is empty: one kind of its slots gets the first jobs.",
+    "Wait: while the queue is empty, only one kind of its slots gets jobs.",
     severity="info",
 )
 BELOW_MIN_WEIGHT: Final = code(
@@ -121,14 +121,14 @@ BELOW_MIN_WEIGHT: Final = code(
     "Weight below the minimum",
     "weight",
     "expert",
-    "MIN_WEIGHT says what a queue must weigh to be used.",
+    "MIN_WEIGHT is the weight that a queue needs to get jobs.",
     severity="info",
 )
 LOW_WEIGHT: Final = code(
     "low_weight",
-    "Others fit better",
+    "Other queues fit better",
     "weight",
     "nobody",
-    "Only the best queues get jobs in one round; this one gets its turn when it is among them.",
+    "Wait: in each round only the queues with the highest weights get jobs.",
     severity="info",
 )

@@ -32,7 +32,7 @@ LOW_MEMORY: Final = code(
 )
 HIGH_MEMORY: Final = code(
     "high_memory",
-    "Site is kept for jobs with more memory",
+    "Site is reserved for jobs with more memory",
     "resources",
     "user",
     "Allow sites without a lower limit on memory.",
@@ -55,7 +55,7 @@ SHORT_WALLTIME: Final = code(
 )
 LONG_WALLTIME: Final = code(
     "long_walltime",
-    "Site is kept for longer jobs",
+    "Site is reserved for longer jobs",
     "time",
     "user",
     "Make longer jobs, or allow sites without a lower limit on time.",
@@ -87,7 +87,7 @@ SHORT_FOR_SCOUTS: Final = code(
     "Time limit too short for first jobs",
     "time",
     "nobody",
-    "Until the first jobs are measured only sites with a day or more are used.",
+    "Until the first jobs are measured, only sites that allow a day or more are used.",
     severity="info",
 )
 SHORT_FOR_UNKNOWN: Final = code(
@@ -95,12 +95,12 @@ SHORT_FOR_UNKNOWN: Final = code(
     "Time limit too short for work of unknown length",
     "time",
     "user",
-    "State cpuTime of the task, or let scouts measure it; until then only sites with a day or more are used.",
+    "State cpuTime of the task, or let scouts measure it; until then only sites that allow a day or more are used.",
 )
 NUCLEUS_NO_QUEUE: Final = code(
     "nucleus_no_queue",
     "No queue of the nucleus can run the jobs",
     "resources",
     "user",
-    "The sentence says what each queue of the nucleus lacks: have that mended, or ask for what they have.",
+    "The sentence names what the queues of the nucleus lack: have it corrected, or lower the task's requirements.",
 )

@@ -11,7 +11,7 @@ BAD_ARCHITECTURE: Final = code(
     "The architecture cannot be understood",
     "software",
     "user",
-    "Mend the task's architecture as the sentence says, and submit it again.",
+    "Correct the task's architecture as the sentence says, and submit the task again.",
     severity="error",
 )
 NO_RELEASE: Final = code(
@@ -26,7 +26,7 @@ NO_PLATFORM: Final = code(
     "No platform matches",
     "software",
     "user",
-    "Widen the expression that stands for the software platform, or name one that the site publishes.",
+    "Use a wider expression for the software platform, or name one that the site publishes.",
 )
 NO_CONTAINER: Final = code(
     "no_container",
@@ -52,9 +52,9 @@ NO_GPU: Final = code(
 )
 HARDWARE_RESERVED: Final = code(
     "hardware_reserved",
-    "Site is kept for other hardware requests",
+    "Site is reserved for other hardware requests",
     "software",
     "nobody",
-    "The site takes only tasks that ask for its special hardware; nothing needs to be done.",
+    "Nothing needs to be done: the site accepts only tasks that ask for its special hardware.",
     severity="info",
 )

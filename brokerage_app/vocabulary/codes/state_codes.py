@@ -30,46 +30,46 @@ SITE_PAUSED: Final = code(
 )
 SITE_STANDBY: Final = code(
     "site_standby",
-    "Site stands by",
+    "Site is on standby",
     "state",
     "shifter",
-    "The site takes only work that is bound to it until it is set online; name it as the task's only site to use it.",
+    "Until the site is set online it accepts only work that is bound to it; to use it, name it as the task's only site.",
 )
 SITE_BROKEROFF: Final = code(
     "site_brokeroff",
     "Brokerage switched off",
     "state",
     "shifter",
-    "The site finishes what it has and takes nothing new; set it online, or name it as the task's only site.",
+    "The site finishes its jobs and accepts no new ones; set it online, or name it as the task's only site.",
 )
 SITE_TEST_ONLY: Final = code(
     "site_test_only",
     "Test jobs only",
     "state",
     "shifter",
-    "The site takes jobs with the label test until it is set online.",
+    "Until the site is set online it accepts only jobs with the label test.",
 )
 PILOTS_STOPPED: Final = code(
     "pilots_stopped",
     "No pilot asks for jobs there now",
     "state",
     "site",
-    "See why no pilots of the queue ask for jobs now; until they do, other queues are tried first.",
+    "Find out why no pilot of the queue asks for jobs; until one does, other queues are tried first.",
     severity="info",
 )
 INACTIVE: Final = code(
     "inactive",
-    "Has started nothing for hours",
+    "Queue has started no job for hours",
     "state",
     "site",
-    "See why the site starts no jobs although some wait there.",
+    "Find out why the site starts no jobs although some wait there.",
 )
 NO_PILOTS: Final = code(
     "no_pilots",
     "No pilot has called",
     "state",
     "site",
-    "See why no pilots of the queue reach the server: the batch system, the factory, or the token.",
+    "Find out why no pilot of the queue reaches the server: check the batch system, the factory and the token.",
 )
 CLOSED_THERE: Final = code(
     "closed_there",
@@ -84,8 +84,8 @@ FAILING_THERE: Final = code(
     "Too many jobs of the task failed there",
     "state",
     "user",
-    "See why the jobs fail, mend it and retry the task: failures of before count no more. Others of its queues go first "
-    "for some hours.",
+    "Find out why the jobs fail, correct the cause and retry the task: earlier failures no longer count. For some hours its "
+    "other queues go first.",
 )
 NO_NUCLEUS_KNOWN: Final = code(
     "no_nucleus_known",

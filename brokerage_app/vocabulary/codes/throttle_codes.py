@@ -8,17 +8,17 @@ from brokerage_app.vocabulary.codes.registering import code
 
 THROTTLED_NONE_RUNNING: Final = code(
     "throttled_none_running",
-    "Throttled: none runs and enough are queued",
+    "Throttled: no job runs and enough are queued",
     "throttle",
     "shifter",
-    "See why no site starts jobs of this work queue; more jobs are made as queued ones start to run.",
+    "Find out why no site starts jobs of this work queue; more jobs are made as queued ones start.",
 )
 THROTTLED_QUEUED: Final = code(
     "throttled_queued",
     "Throttled: enough jobs are queued",
     "throttle",
     "nobody",
-    "Wait: more jobs are made as queued ones start to run.",
+    "Wait: more jobs are made as queued ones start.",
     severity="info",
 )
 THROTTLED_DEFINED: Final = code(
@@ -26,14 +26,14 @@ THROTTLED_DEFINED: Final = code(
     "Throttled: too many jobs are defined",
     "throttle",
     "expert",
-    "See what keeps defined jobs from being activated: builds, transfers of input, or data management.",
+    "Find out what keeps defined jobs from being activated: builds, input transfers or data management.",
 )
 THROTTLED_WAITING: Final = code(
     "throttled_waiting",
     "Throttled: too many jobs wait for input",
     "throttle",
     "expert",
-    "See what keeps the inputs of waiting jobs from arriving.",
+    "Find out why the inputs of waiting jobs do not arrive.",
 )
 THROTTLED_RUNNING_CAP: Final = code(
     "throttled_running_cap",
@@ -112,8 +112,8 @@ USER_CAP_ZERO: Final = code(
     "Throttled: the cap is 0",
     "throttle",
     "expert",
-    "Have the cap raised: administrators set CAP_RUNNING_USER_JOBS, CAP_RUNNING_USER_CORES and the same of groups (GROUP) in "
-    "the configuration, component prio_mgr.",
+    "Have the cap raised: administrators set CAP_RUNNING_USER_JOBS, CAP_RUNNING_USER_CORES, CAP_RUNNING_GROUP_JOBS and "
+    "CAP_RUNNING_GROUP_CORES in the configuration, component prio_mgr.",
 )
 CLASS_C_WAITS: Final = code(
     "class_c_waits",
@@ -136,7 +136,7 @@ CLASS_A_WAITS: Final = code(
     "Throttled: the share is used up and the task is of class A",
     "throttle",
     "nobody",
-    "Wait until the share is used less; users with very few running jobs go on.",
+    "Wait until the share is used less; users with very few running jobs still get jobs.",
     severity="info",
 )
 OVER_QUOTA: Final = code(
@@ -144,7 +144,7 @@ OVER_QUOTA: Final = code(
     "Disk quota exceeded",
     "throttle",
     "user",
-    "Delete datasets that are not needed any more, or ask for a larger quota.",
+    "Delete datasets that are no longer needed, or ask for a larger quota.",
     severity="error",
 )
 NEAR_QUOTA: Final = code(
@@ -152,18 +152,18 @@ NEAR_QUOTA: Final = code(
     "Close to the disk quota",
     "throttle",
     "user",
-    "Only merging goes on: delete datasets that are not needed any more, or ask for a larger quota.",
+    "Only merge jobs are made: delete datasets that are no longer needed, or ask for a larger quota.",
 )
 QUOTA_UNKNOWN: Final = code(
     "quota_unknown",
     "Disk quota could not be checked",
     "throttle",
     "expert",
-    "See whether data management answers; the task is tried again by itself.",
+    "Check whether data management answers; the task is retried automatically.",
 )
 GENERATION_OFF: Final = code(
     "generation_off",
-    "Throttled: the making of jobs is switched off",
+    "Throttled: job generation is switched off",
     "throttle",
     "expert",
     "Wait until JOB_SUBMISSION is set to true again for the organisation.",

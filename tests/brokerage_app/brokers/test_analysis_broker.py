@@ -333,7 +333,7 @@ def test_what_is_not_asked_of_the_site_that_a_task_names_is_said() -> None:
     named = needs(trans_home="AnalysisTransforms-Athena_21.0.38", preassigned_site="A")
     not_asked = "needs Athena 21.0.38 on any platform; the site publishes no software."
     said = broker(named, grid(site(), site("B"))).sentence()
-    assert said.endswith(f" Not asked, as the task names its site: {not_asked}")
+    assert said.endswith(f" Not applied, because the task names its site: {not_asked}")
     assert "Not asked" not in broker(named, grid(site(releases=("ANY",)))).sentence()
     assert broker(needs(preassigned_site="A"), grid(site())).sentence() == "1 of 1 site was chosen, A."
 
@@ -412,7 +412,7 @@ def test_queues_busier_than_others_are_left_out_while_there_are_others() -> None
         verdict = broker(needs(), grid(busy("A", Counts(running=10, activated=queued)), calm))
         assert reasons(verdict) == code
     idle = broker(needs(), grid(busy("A", Counts(activated=25)), calm))
-    assert [skip.detail for skip in idle.skipped] == ["25 jobs wait and none runs"]
+    assert [skip.detail for skip in idle.skipped] == ["25 jobs are queued and none runs"]
     alone = broker(needs(), grid(busy("A", Counts(running=10, activated=25)), replace(calm, status="offline")))
     assert names(alone) == ["A"]
 
@@ -487,9 +487,12 @@ def test_how_near_a_queue_came_compares_jobs_with_jobs_and_weights_with_weights(
     running = [site(f"S{n:02}", jobs={SHARE: {"MCORE": Counts(running=100 + n)}}) for n in range(11)]
     found |= {skip.code: skip for skip in broker(needs(), grid(*running)).skipped}
     assert {code: (skip.detail, skip.values[:2]) for code, skip in found.items()} == {
-        "failing_there": ("8 jobs have failed or been closed in 6 h, fewer than 6 may with 3 finished", (6, 8)),
-        "closed_there": ("at most 0 jobs may have been closed in 6 h, 2 were", (0, 2)),
-        "low_weight": ("the last of the best 10 has the weight 102, this one 101", (102.0, 101.0)),
+        "failing_there": (
+            "8 jobs have failed or been closed in 6 h; with 3 finished, fewer than 6 are allowed",
+            (6, 8),
+        ),
+        "closed_there": ("2 jobs of the task were closed there in 6 h, the limit is 0", (0, 2)),
+        "low_weight": ("the lowest weight among the best 10 is 102, the queue has 101", (102.0, 101.0)),
     }
 
 

@@ -91,15 +91,15 @@ def test_a_pattern_that_fits_no_queue_any_more_names_those_that_were_deleted(bro
     found = decide(replace(NEEDS, included_sites=("GONE_*",)), world, configured(broker))
     assert (found.code, found.sentence()) == (
         "site_unknown",
-        "GONE_* fits no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo, "
+        "GONE_* matches no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo, "
         "GONE_2 was deleted 2026-11-22 19:42 UTC by demo.",
     )
     never = decide(replace(NEEDS, included_sites=("NEVER_*", "NOREL_QQ")), world, configured(broker))
-    assert never.sentence() == "NEVER_* fits no queue; NOREL_QQ does not exist (did you mean NOREL_Q?)."
+    assert never.sentence() == "NEVER_* matches no queue; NOREL_QQ does not exist (did you mean NOREL_Q?)."
     offline = replace(world, sites={"NOREL_Q": queue("NOREL_Q", cores=1, status="offline")})
     one_left = decide(replace(NEEDS, included_sites=("GONE_1*", "NOREL_Q")), offline, configured(broker))
     assert one_left.code == "site_offline" and one_left.sentence().endswith(
-        " GONE_1* fits no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo."
+        " GONE_1* matches no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo."
     )
 
 
@@ -109,19 +109,29 @@ FULL = {"MC": {"SCORE": Counts(activated=100), "MCORE": Counts(activated=100)}}
 @pytest.mark.parametrize(
     ("broker", "needs", "code", "says"),
     [
-        (ANALYSIS, {"preassigned_site": "MINE"}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
-        (ANALYSIS, {"listed_sites": ("MINE",)}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
+        (
+            ANALYSIS,
+            {"preassigned_site": "MINE"},
+            "queue_full_of_type",
+            "100 jobs are queued, the limit is 40 with 0 running",
+        ),
+        (
+            ANALYSIS,
+            {"listed_sites": ("MINE",)},
+            "queue_full_of_type",
+            "100 jobs are queued, the limit is 40 with 0 running",
+        ),
         (
             ANALYSIS,
             {"preassigned_site": "MINE", "merging": True},
             "queue_full_of_type",
-            "100 jobs are queued, 40 may be",
+            "100 jobs are queued, the limit is 40",
         ),
         (
             PRODUCTION,
             {"included_sites": ("MINE",), "priority": 1000},
             "queue_full",
-            "200 jobs are queued, and no more than 20 ",
+            "200 jobs are queued, the limit is 20",
         ),
     ],
 )
@@ -146,9 +156,7 @@ def test_a_queue_with_as_many_jobs_as_it_may_have_is_full_for_all() -> None:
     exactly = queue("MINE", cores=1, jobs={"MC": {"SCORE": Counts(activated=40)}})
     found = decide(replace(NEEDS, resource_type="SCORE"), grid(exactly, *FAR), configured(ANALYSIS))
     assert not found.chosen
-    assert {skip.site: skip.detail for skip in found.skipped}[
-        "MINE"
-    ] == "40 jobs are queued, and no more than 40 may be"
+    assert {skip.site: skip.detail for skip in found.skipped}["MINE"] == "40 jobs are queued, the limit is 40"
 
 
 def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
@@ -164,7 +172,10 @@ def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     end = "until 2026-11-23 08:00 UTC"
     assert f"The only site, OFF, was skipped: the site's status is offline {end} (“new switches”)." in said["OFF"]
     assert f"The only site, HELD, was skipped: the site's status is paused {end} (“new switches”)." in said["HELD"]
-    assert f"SHY, was skipped: the site takes label test only {end}, the task has user (“new switches”)" in said["SHY"]
+    assert (
+        f"SHY, was skipped: the site takes only jobs with the label test {end}, the task has user (“new switches”)"
+        in said["SHY"]
+    )
 
 
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
@@ -232,10 +243,10 @@ def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised
 
     found, advice = told(EXPRESS)
     assert found.code == "slow_network"
-    assert found.sentence().endswith("; the task is express work by its priority of 1000 (1000 or more).")
+    assert found.sentence().endswith("; the task is express work because of its priority of 1000 (1000 or more).")
     assert advice == [
         (
-            "Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is no express "
+            "Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is not express "
             "work; then MINE takes its jobs.",
             "production",
         ),
@@ -245,14 +256,14 @@ def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised
     assert found.code == "site_offline" and advice == [
         (
             "Have MINE set online, and have an operator lower the priority of the task below 1000 (currentPriority; now 1000), "
-            "so that it is no express work; then MINE takes its jobs.",
+            "so that it is not express work; then MINE takes its jobs.",
             "shifter",
         ),
     ]
     # Where its cap on queued jobs is reached a lower priority is no help; nor for work that is urgent for another reason.
     assert told(EXPRESS, counts=Counts(running=1, activated=90))[1] == []
     found, advice = told(replace(EXPRESS, priority=10, processing_type="urgent"))
-    assert found.sentence().endswith("; the task is express work by its processingType.") and advice == []
+    assert found.sentence().endswith("; the task is express work because of its processingType.") and advice == []
 
 
 @pytest.mark.parametrize(
@@ -393,7 +404,7 @@ def test_advice_that_leads_to_the_next_refusal_is_not_given() -> None:
 
     assert advice() == []
     assert advice(queue("ROOMY", cores=1)) == [
-        "Reassign the task to another site than BOTH; then ROOMY takes its jobs."
+        "Reassign the task to a site other than BOTH; then ROOMY takes its jobs."
     ]
 
 
@@ -406,19 +417,19 @@ def test_advice_names_what_can_be_done_with_an_open_task() -> None:
 
     free = queue("ROOMY", cores=1, cloud="US")
     off = queue("MINE", cores=1, status="offline", cloud="DE")
-    assert ("Kill the task and run it again (incexec) with another excludedSite than ROOMY", "user") in advice(
+    assert ("Kill the task and run it again (incexec) with an excludedSite other than ROOMY", "user") in advice(
         replace(NEEDS, excluded_sites=("ROOMY",)), ANALYSIS, free, off
     )
-    assert ("Reassign the task to another cloud than DE", "production") in advice(
+    assert ("Reassign the task to a cloud other than DE", "production") in advice(
         replace(NEEDS, cloud="DE"), ANALYSIS, free, off
     )
     short = queue("SHORT", cores=1, max_walltime_s=3600)
-    without = "a walltime without a CPU time (cpuTime) counts as none"
+    without = "walltime counts only together with cpuTime"
     for given, says in (
-        ({}, "jobs that are not measured"),
+        ({}, "unmeasured jobs"),
         ({"walltime_s": 60}, without),
         ({"walltime_s_per_mb": 0.5}, without),
-        ({"walltime_s": 60, "merging": True}, "jobs that are not measured"),
+        ({"walltime_s": 60, "merging": True}, "unmeasured jobs"),
     ):
         told = decide(replace(NEEDS, walltime_known=False, **given), grid(short), configured(ANALYSIS)).sentence()
         assert says in told and "need 86400 s, the site allows 3600 s" in told, told

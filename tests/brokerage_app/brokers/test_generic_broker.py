@@ -250,7 +250,7 @@ def test_work_goes_where_pilots_ask_if_it_can() -> None:
     assert (skip.site, skip.code, skip.detail) == (
         "A",
         "pilots_stopped",
-        "no pilot has asked for the jobs that wait there for 9 min",
+        "for 9 min, no pilot has asked for the jobs that wait there",
     )
     alone = generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B", status="offline")])
     assert [choice.site for choice in alone.chosen] == ["A"], "better late than nowhere"
@@ -347,7 +347,14 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
         "writing from outside (write_wan) is blacklisted at SE",
     ),
     ("outputs stay where nothing comes in", TaskNeeds(outputs=("SE",)), HERE, {"states": {"write_wan": "OFF"}}, "", ""),
-    ("full", TaskNeeds(), HERE, {"space_free_gb": 0.0}, "storage_full", "200 GB must be usable, 0 GB are at SE"),
+    (
+        "full",
+        TaskNeeds(),
+        HERE,
+        {"space_free_gb": 0.0},
+        "storage_full",
+        "needs 200 GB of usable space, there are 0 GB at SE",
+    ),
     (
         "outputs go where it is full",
         TaskNeeds(outputs=("SE",)),
@@ -363,7 +370,7 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
         HERE,
         {"space_free_gb": 300.0, "space_min_free_gb": 101.0},
         "storage_full",
-        "200 GB must be usable, 199 GB are at SE",
+        "needs 200 GB of usable space, there are 199 GB at SE",
     ),
     (
         "the storage of analysis is full",
@@ -407,7 +414,7 @@ def test_advice_on_storage_names_it_and_helps(row: Any) -> None:
     found = decide(needs, grid, DEFAULTS)
     assert found.code == code and found.blocked is not None
     advice = [one.what for one in helping(Conditions(needs, grid, DEFAULTS), found.blocked, decide)]
-    wanted = "Have space freed at SE" if code == "storage_full" else "Have SE made usable again (blacklisted)"
+    wanted = "Have space freed at SE" if code == "storage_full" else "Have the blacklisting of SE lifted"
     assert wanted in advice
 
 
@@ -525,7 +532,7 @@ def test_why_a_storage_of_another_site_counts_is_said() -> None:
     roomy = {**grid.endpoints, "Q00_SE": Endpoint("Q00_SE", space_free_gb=9000.0)}
     verdict = generic.broker(TaskNeeds(outputs=("LOCAL_SE",)), replace(grid, endpoints=roomy))
     said = {skip.site: skip.detail for skip in verdict.skipped}
-    assert said["Q00"] == "200 GB must be usable, 5 GB are at LOCAL_SE, where outputs of the task go"
+    assert said["Q00"] == "needs 200 GB of usable space, there are 5 GB at LOCAL_SE, where outputs of the task go"
 
 
 def test_a_queue_that_was_stopped_earlier_is_tried_after_those_that_came_further() -> None:

@@ -108,7 +108,7 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
                 "Ask for 4444 MB of memory at most (ramCount; now 30000); then FAR_Q takes its jobs.",
                 "Have the memory of a slot (MB) of FAR_Q changed from 16000 to 27000, and have the memory of a slot (MB) of A_Q "
                 "changed from 4000 to 27000; then FAR_Q takes its jobs.",
-                "Reassign the task to another site than FAR_Q, and have the memory of a slot (MB) of A_Q "
+                "Reassign the task to a site other than FAR_Q, and have the memory of a slot (MB) of A_Q "
                 "changed from 4000 to 27000; then A takes its jobs.",
             ],
         ),
@@ -120,7 +120,7 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
             f"{A_IS_OFF}FAR_Q, the only site that the task may use, was skipped: the site's status is offline.",
             [
                 "Have FAR_Q set online, and have A_Q set online; then FAR_Q takes its jobs.",
-                "Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs.",
+                "Reassign the task to a site other than FAR_Q, and have A_Q set online; then A takes its jobs.",
             ],
         ),
         # It would take the jobs: what is missing is the queue of a nucleus that does.
@@ -138,7 +138,7 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
             "NOWHERE_Q",
             "site_unknown",
             f"{A_IS_OFF}NOWHERE_Q does not exist.",
-            ["Reassign the task to another site than NOWHERE_Q, and have A_Q set online; then A takes its jobs."],
+            ["Reassign the task to a site other than NOWHERE_Q, and have A_Q set online; then A takes its jobs."],
         ),
         # Jobs that stay at their nucleus: a queue that is of none is none of theirs.
         (
@@ -146,8 +146,8 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
             {"A": OFF, "B": OFF},
             "FAR_Q",
             "*",
-            f"{A_IS_OFF}The task's own choice leaves none of 2 sites: A_Q: *",
-            ["Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs."],
+            f"{A_IS_OFF}The task's own choice excludes all 2 sites: A_Q: *",
+            ["Reassign the task to a site other than FAR_Q, and have A_Q set online; then A takes its jobs."],
         ),
         (
             {"t1_weight": -1},

@@ -250,7 +250,7 @@ def test_a_task_whose_input_is_nowhere_complete_is_stopped_with_the_datasets_nam
     decision = decide(TaskNeeds(inputs=(broken,)))
     assert decision.verdict.stopped is not None and decision.drawn is None
     assert decision.sentence() == (
-        "The input is complete nowhere: mc.in has 1 known copy, none is complete on a storage that can "
+        "The input is complete nowhere: mc.in has 1 known replica, none is complete on a storage that can "
         "be read from outside."
     )
     assert code(decide(TaskNeeds(inputs=(replace(broken, distributed=True),)))) == ""
@@ -308,7 +308,7 @@ def test_a_nucleus_without_a_queue_for_the_jobs_is_skipped_and_says_what_its_que
     assert [choice.site for choice in decision.verdict.chosen] == ["B"]
     skip = decision.verdict.skipped[0]
     assert (skip.site, skip.code) == ("A", "nucleus_no_queue")
-    assert skip.detail == "at least 1 of its queues must take the jobs, 0 of 1 do: A_Q: needs 2 MB, 1 are there"
+    assert skip.detail == "at least 1 of its queues must accept the jobs, 0 of 1 do: A_Q: needs 2 MB, 1 are there"
 
 
 def test_the_job_broker_is_asked_for_the_queues_of_the_nuclei_that_are_left_only() -> None:
@@ -363,7 +363,7 @@ def test_what_the_queues_of_many_nuclei_lack_is_said_with_as_few_passes_over_the
 def test_a_nucleus_that_has_no_queue_says_so() -> None:
     found = decide(grid=grid_of("A", nucleus={"queues": ()}), job_check=nowhere)
     assert found.sentence() == (
-        "The only nucleus was skipped: 1 nucleus no queue. A: at least 1 of its queues must take the jobs, 0 of 0 do."
+        "The only nucleus was skipped: 1 nucleus no queue. A: at least 1 of its queues must accept the jobs, 0 of 0 do."
     )
 
 

@@ -189,7 +189,7 @@ def test_a_time_that_is_not_known_is_never_too_long_and_always_too_short() -> No
     assert not need.is_known
     assert walltime.too_long(need, 60, cores=1, core_power=10) is None
     refused = walltime.too_short(need, 60, cores=1, core_power=10)
-    assert refused is not None and refused.detail == "its time is not known, the site wants at least 60 s"
+    assert refused is not None and refused.detail == "its time is not known, the site requires at least 60 s"
 
 
 def test_jobs_that_take_as_many_events_as_fit() -> None:

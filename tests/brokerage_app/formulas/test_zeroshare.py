@@ -86,12 +86,12 @@ def test_the_sub_policy_that_decides_is_named() -> None:
     ("policy", "faults"),
     [
         ("type=evgen:100%,gshare=Express*:100%,group=any:0", []),
-        ("type=evgen:100%, type=any:0%", ["' type=any' is no field"]),
-        ("priority>high:0", ["'priority>high' is no field"]),
+        ("type=evgen:100%, type=any:0%", ["' type=any' is not a field"]),
+        ("priority>high:0", ["'priority>high' is not a field"]),
         ("type=(a:0", ["'(a' is not a regular expression"]),
         (
             "gshare=(?!x)y:0",
-            ["'(?!x)y' looks ahead or behind with (?!, which is not supported, so it is read as a name"],
+            ["'(?!x)y' looks ahead or behind with (?!, which is not supported, so it is taken as a plain name"],
         ),
         ("100%", ["'100%' has no field, so it applies to all work"]),
     ],

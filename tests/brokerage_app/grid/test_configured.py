@@ -116,7 +116,7 @@ def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -
     call_command("config", "list")
     out, err = capsys.readouterr()
     assert "    NW_ACTIVE for atlas = false" in out
-    assert "jobbroker.MIN_WEIGHT[_label[_share]]: least weight of a queue; 0 is any (default 0.0)" in out
+    assert "jobbroker.MIN_WEIGHT[_label[_share]]: minimum weight of a queue; 0: no minimum (default 0.0)" in out
     assert "JUMBO_MAX_TASKS × JUMBO_MIN_EVENTS_ENABLE / 2" in out
     assert "not in force: jobbroker.MIN_WEIGHT_managed: 'none' as float" in err
     call_command("config", "list", "jobbroker", "--set")
@@ -131,7 +131,7 @@ def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -
 
 def test_what_nothing_reads_is_told_or_refused_when_it_is_set(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("config", "set", "jobgen", "NTASKS", "5")
-    assert "jobgen.NTASKS is 5; nothing reads it here, so it has no effect" in capsys.readouterr().out
+    assert "jobgen.NTASKS is 5; this site does not use it, so it has no effect" in capsys.readouterr().out
     call_command("config", "set", "prod_job_throttler", "NQUEUECAP", "5")
     assert capsys.readouterr().out == "prod_job_throttler.NQUEUECAP is 5\n"
     with pytest.raises(CommandError, match="NQUEUECAP is a parameter of anal_job_throttler and of prod_job_throttler"):
@@ -158,7 +158,7 @@ def test_the_admin_adds_and_changes_a_value_with_a_trail(grace: Client) -> None:
     assert (row.app, row.type, row.vo) == ("jedi", "float", None)
     page = reverse("admin:brokerage_app_gdpconfig_change", args=[row.pk])
     text = grace.get(page).content.decode()
-    assert "least weight of a queue" in text
+    assert "minimum weight of a queue" in text
     assert grace.post(page, form(value="3")).status_code == 302
     assert configuration().get("jobbroker", "MIN_WEIGHT", "managed") == 3.0
     added, changed = AuditEntry.objects.order_by("id")

@@ -108,9 +108,9 @@ def test_an_import_does_not_end_what_was_set_for_a_time_but_says_what_follows() 
 @pytest.mark.parametrize(
     ("changes", "field", "says"),
     [
-        ({"status": "broken"}, "status", "'broken' is no status; there are: online"),
+        ({"status": "broken"}, "status", "'broken' is not a status; choose one of: online"),
         ({"status": "online"}, "status", "A is online already"),
-        ({"reason": " "}, "reason", "Say why"),
+        ({"reason": " "}, "reason", "Give a reason"),
         ({"reason": "x" * 501}, "reason", "at most 500"),
         ({"until": NOW}, "until", "2026-01-02 12:00 UTC is not within the next 366 days"),
         ({"until": NOW + timedelta(days=400)}, "until", "not within"),

@@ -96,7 +96,7 @@ def test_criteria_mean_what_sql_means(criteria, variables, values, expected):
         ("site", "Expected =, <>, <, <=, >, >=, IN, LIKE or IS, found the end", 5),
         ("1 = 1", "Expected the name of an attribute", 1),
         ("(" * 60 + "site = :p1" + ")" * 60, "More than 50 parentheses", 51),
-        ("NOT " * 4000 + "site = :p1", "most is 4000", 4000),
+        ("NOT " * 4000 + "site = :p1", "limit is 4000", 4000),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_place_and_expectation(criteria, says, position):

@@ -37,10 +37,10 @@ def test_a_task_gets_the_queue_and_the_leaf_that_take_it():
         (
             TASK,
             Wish(share="Users"),
-            "'Users' has shares below it; a task can have one of User Analysis, Other",
+            "'Users' has shares below it; the shares for tasks are User Analysis, Other",
             "gshare",
         ),
-        (TASK, Wish(share="x"), "'x' is no global share; a task can have one of User Analysis, Other", "gshare"),
+        (TASK, Wish(share="x"), "'x' is not a global share; the shares for tasks are User Analysis, Other", "gshare"),
     ],
 )
 def test_a_task_that_belongs_nowhere_is_told_why(task, wish, says, field):
@@ -57,17 +57,17 @@ def test_a_task_that_matches_no_share_is_told_so():
     said = str(caught.value)
     assert explain(TASK, Wish(), QUEUES, tree).faults == (said,)
     assert f"vo={TASK.vo}, prodSourceLabel={TASK.prod_source_label}, workingGroup=none" in said
-    assert "; the shares are s. A production manager can name one of them (gshare), an administrator" in said
+    assert "; the shares are s. A production manager can name one of them (gshare); an administrator" in said
 
 
 def test_no_name_is_a_share_where_none_is_configured():
-    with pytest.raises(NoPlaceError, match="'Express' is no global share: this site has none"):
+    with pytest.raises(NoPlaceError, match="'Express' is not a global share: this site has none"):
         check_leaf("Express", ShareTree([]))
 
 
 def test_a_share_that_is_near_is_named():
     with pytest.raises(
-        NoPlaceError, match=r"'Othr' is no global share \(did you mean Other\?\); a task can have one of"
+        NoPlaceError, match=r"'Othr' is not a global share \(did you mean Other\?\); the shares for tasks are"
     ):
         check_leaf("Othr", TREE)
 

@@ -247,10 +247,10 @@ def test_every_leaf_tried_is_explained():
     assert chosen.name == "Group Analysis"
     assert tried == (
         Tried("MC", False, "the task names it, and it is not a share without children"),
-        Tried("MC simul", False, "processingType 'simul' does not fit 'x'"),
-        Tried("MC merge", False, "processingType 'merge' does not fit 'x'"),
-        Tried("Reprocessing", False, "processingType 'reprocessing' does not fit 'x'"),
-        Tried("User Analysis", False, "workingGroup ' ' does not fit 'GP_T'"),
+        Tried("MC simul", False, "processingType 'simul' does not match 'x'"),
+        Tried("MC merge", False, "processingType 'merge' does not match 'x'"),
+        Tried("Reprocessing", False, "processingType 'reprocessing' does not match 'x'"),
+        Tried("User Analysis", False, "workingGroup ' ' does not match 'GP_T'"),
         Tried("Group Analysis", True, "prodSourceLabel 'user' fits"),
     )
     assert TREE.explain(task("user"), "Express")[1] == (Tried("Express", True, "the task names it"),)
@@ -276,7 +276,7 @@ def test_circles_and_lost_parents_are_named_and_left_out_of_the_tree():
     found = faults([*rows, Share("under lost", 1, "lost"), Share("under a", 1, "a")])
     assert sorted(found) == ["a", "b", "lost", "self"]
     assert found["lost"] == "There is no share 'nowhere'."
-    assert "'a' is below 'b'" in found["a"]
+    assert "'b' is below 'a'" in found["a"]
     assert [leaf.name for leaf in ShareTree(rows).leaves] == ["ok"]
 
 

@@ -166,7 +166,7 @@ def test_urgent_tasks_do_not_pass_the_cap_on_running_jobs() -> None:
 def test_shares_that_are_not_throttled_get_any_number() -> None:
     answer = throttle(seen(0, 10**6, throttled=False), ThrottleLimits(running_cap=Limit(0)))
     assert (answer.passed, answer.max_jobs, answer.code) == (True, None, "")
-    assert explain(answer) == ["Not throttled: any number of jobs may be made."]
+    assert explain(answer) == ["Not throttled: jobs may be made without limit."]
 
 
 def levels(resource_type: JobCounts, core_class: JobCounts, whole_queue: JobCounts) -> Levels:
@@ -215,13 +215,13 @@ def test_an_explanation_has_every_rule_with_its_numbers() -> None:
     limits = ThrottleLimits(queue_cap=Limit(3000, Level.QUEUE), running_cap=Limit(5000, Level.CORES))
     lines = explain(throttle(seen(1000, 1900, 300), limits))
     assert lines[0] == (
-        "Throttled: enough jobs are queued: 2200 jobs are queued for 1000 that run (2.20 times as many), 2 times as many"
-        " may be; 2200 jobs are queued, 2000 may be. Only merge jobs are made."
+        "Throttled: enough jobs are queued: 2200 jobs are queued for 1000 that run (2.20 times as many), the limit is"
+        " 2 times as many; 2200 jobs are queued, the limit is 2000. Only merge jobs are made."
     )
     assert [line.split(":")[0] for line in lines[1:]] == ["does not stop", "stops", *["does not stop"] * 4]
     assert not any("Throttled" in line for line in lines[1:]), "a rule that does not stop is no throttle"
     assert "2200 jobs are queued (whole queue), the cap is 3000" in lines[6]
-    assert "1000 jobs run (core class), 5000 may run" in lines[5]
+    assert "1000 jobs run (core class), the cap is 5000" in lines[5]
     assert explain(throttle(seen(1000, 700, 100)))[0] == "300 jobs may be made, and soon more."
 
 

@@ -80,7 +80,7 @@ def test_without_a_match_the_error_lists_attributes_and_criteria_that_cannot_be_
     queues = WorkQueues([ROWS[0], row(9, "odd", 5, "prcessingType = :p1", "p1:x"), row(10, "unbound", 6, "site = :p")])
     asked = task("pile", event_service=0, split_rule="NF=1", campaign="mc23")
     assert queues.choose(asked).error == (
-        "no work queue takes the task: vo=atlas, label=managed, processingType=pile, workingGroup=null, coreCount=1, "
+        "no work queue accepts the task: vo=atlas, label=managed, processingType=pile, workingGroup=null, coreCount=1, "
         "eventService=0, splitRule=NF=1, campaign=mc23; criteria that cannot be read: odd, unbound"
     )
 
@@ -113,7 +113,7 @@ def test_every_queue_tried_is_explained_with_the_part_that_was_false():
         ),
         Tried("evgensimul", True, "processingType IN (:p1,:p2) is true"),
     )
-    assert QUEUES.explain(task("pile"))[1][-1] == Tried("rest", True, "it takes every task")
+    assert QUEUES.explain(task("pile"))[1][-1] == Tried("rest", True, "it accepts every task")
     assert NESTED.explain(task(campaign="b", cores=8))[1][-1] == Tried("sub b", True, "campaign = :c is true", "P")
     assert QUEUES.explain(task("simul"), "rest")[1] == (Tried("rest", True, "the task names it"),)
     passed_over = QUEUES.explain(task("simul"), "nowhere")[1]

@@ -119,7 +119,7 @@ THINGS = (
 )
 NO_NUMBERS_OF_THINGS = frozenset(
     {
-        "the queue takes {} jobs only",
+        "the queue takes only {} jobs",
         " ({} of the {} cores of a slot of {} MB)",
     }
 )

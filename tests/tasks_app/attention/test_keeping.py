@@ -398,7 +398,8 @@ def test_full_storage_of_queues_that_take_jobs_is_told_of() -> None:
     (item,) = AttentionItem.objects.filter(kind="full_storage")
     at = f"{NOW - HOUR:%Y-%m-%d %H:%M}"
     assert item.sentence == (
-        f"190 GB are usable at FULL, and 200 GB must be, as of {at} UTC; jobs whose outputs go there are not sent to ONE, TWO."
+        f"190 GB are usable at FULL, at least 200 GB are needed, as of {at} UTC; "
+        "jobs whose outputs go there are not sent to ONE, TWO."
     )
     assert (item.key, item.path, item.owner, item.size) == ("full_storage:FULL", "/sites/ONE/data/", "A", 2)
     GdpConfig.objects.create(

@@ -345,7 +345,7 @@ def test_a_paused_agent_says_by_whom_and_who_may_resume_it() -> None:
     facts = replace(GOOD, agent=replace(AGENT, paused=True, pause=pause))
     blocked = first_no(walk(facts))
     assert blocked is not None and blocked.sentence == f"the agent job_generator is paused {pause}"
-    assert blocked.who == "shifter" and "any shifter or administrator may do that" in blocked.advice
+    assert blocked.who == "shifter" and "any shifter or administrator can do that" in blocked.advice
 
 
 def test_while_scouts_run_the_others_files_wait_for_them() -> None:

@@ -274,11 +274,11 @@ def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
     make_job(task_id=failed.id, status="failed")
     assert told(failed)[0].startswith("Look at the errors of its jobs")
     advice, sentence = told(aborted)
-    assert "run it again (incexec) with other sites" in advice
+    assert "run the task again (incexec) with other sites" in advice
     assert sentence == "the task is aborted; GONE does not exist any more"
     Queue.objects.create(name="GONE", site_name="S")
     make_dataset(aborted, files=2, files_finished=1)
-    assert told(aborted) == ("Retry the task if more is wanted of it.", "the task is aborted")
+    assert told(aborted) == ("Retry the task to process more of its input.", "the task is aborted")
 
 
 def test_a_task_that_has_ended_has_no_place_in_the_queue(
@@ -481,8 +481,8 @@ def test_advice_links_to_the_acts_that_it_names_for_those_who_may_do_them(
     ("what", "lines", "acts", "queue"),
     [
         ("Make jobs of 1 file (nFilesPerJob; now 2)", (), ["split_rule"], ""),
-        ("Reassign the task to another site than A", (), ["reassign"], ""),
-        ("Kill the task and run it again (incexec) with another excludedSite than A", (), ["kill"], ""),
+        ("Reassign the task to a site other than A", (), ["reassign"], ""),
+        ("Kill the task and run it again (incexec) with an excludedSite other than A", (), ["kill"], ""),
         ("Have A.B set online", ('site.A.B.status="online"',), [], "A.B"),
         ("Wait until jobs that are queued at A have started", ("site.A.queued=0",), [], ""),
     ],

@@ -276,7 +276,11 @@ WRONG = [
     ({"excludedSite": "[XYZ]?"}, "excludedSite", "No queue matches '[XYZ]?'"),
     ({"cloud": "ES"}, "cloud", "There is no cloud 'ES'; this site has CERN, US."),
     ({"nucleus": "CERN"}, "nucleus", "There is no nucleus 'CERN'; this site has BNL."),
-    ({"gshare": "Expres"}, "gshare", "'Expres' is no global share (did you mean Express?); a task can have one of"),
+    (
+        {"gshare": "Expres"},
+        "gshare",
+        "'Expres' is not a global share (did you mean Express?); the shares for tasks are",
+    ),
     (
         {"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/run_comand"},
         "transPath",
@@ -364,7 +368,7 @@ def test_before_the_first_queue_any_queue_is_unknown_and_other_tasks_are_taken(a
         "site": "There is no queue 'LOCAL': this site has none.",
         "excludedSite": "No queue matches 'A*': this site has none.",
         "nucleus": "There is no nucleus 'X': this site has none.",
-        "gshare": "'User' is no global share: this site has none.",
+        "gshare": "'User' is not a global share: this site has none.",
         "destination": "There is no storage endpoint 'D': this site has none.",
     }
     assert post(api(), task_params()).status_code == 201

@@ -127,9 +127,9 @@ def test_other_targets_are_tried_out_and_stored_with_a_reason(operator: Client, 
     assert bad.status_code == 400 and "value of MC is a whole number" in bad.content.decode()
     form = {"value-MC": "25", "seen-MC": "75", "reason": "the campaign ended"}
     for changes, says in (
-        ({"reason": " "}, "Say why"),
-        ({"value-MC": "75"}, "No value is changed"),
-        ({"seen-MC": "70"}, "meanwhile"),
+        ({"reason": " "}, "Give a reason"),
+        ({"value-MC": "75"}, "No value was changed"),
+        ({"seen-MC": "70"}, "in the meantime"),
         ({"value-MC": "x"}, "whole number"),
         ({"value-nothing": "1", "seen-nothing": "1"}, "There is no share"),
     ):

@@ -136,7 +136,10 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     assert [layer.name for layer in answer.context["plot"].layers] == ["MC"]
     assert "Set the status" not in text
     words = " ".join(re.sub("<[^>]*>", "", text).split())
-    assert f"Storage is full: 0 GB are usable at A_DISK, and 200 GB must be, as of {timezone.now():%Y-%m-%d}" in words
+    assert (
+        f"Storage is full: 0 GB are usable at A_DISK, at least 200 GB are needed, as of {timezone.now():%Y-%m-%d}"
+        in words
+    )
     with django_assert_max_num_queries(MOST_QUERIES):
         nodes = reader.get(f"/sites/{NAME}/nodes/")
     assert [(row["node"], row["running"], bool(row["hole"])) for row in nodes.context["rows"]] == [
@@ -213,7 +216,7 @@ def test_a_new_queue_says_when_its_jobs_are_counted_first(reader: Client, sites:
 def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Queue) -> None:
     form = {"status": "brokeroff", "reason": "a <i>downtime", "hours": "2"}
     for changes, says in (
-        ({"reason": " "}, "reason: Say why"),
+        ({"reason": " "}, "reason: Give a reason"),
         ({"status": "gone"}, "status:"),
         ({"hours": "x"}, "until: An end is a time"),
         ({"until": "yesterday"}, "until: An end is a time"),
