@@ -56,6 +56,12 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
     )
     if not queue.endpoints.exists():
         QueueEndpoint.objects.create(queue=queue, endpoint=endpoint, order_read=1, order_write=1)
+    resource_types_if_none()
+    return queue
+
+
+def resource_types_if_none() -> None:
+    """The usual resource types, unless the grid has its own."""
     if not ResourceType.objects.exists():
         ResourceType.objects.bulk_create(
             ResourceType(
@@ -68,4 +74,3 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
             )
             for position, (name, low, high, least, most) in enumerate(RESOURCE_TYPES)
         )
-    return queue

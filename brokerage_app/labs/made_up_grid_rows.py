@@ -8,13 +8,12 @@ from typing import Any
 
 from django.db import transaction
 
-from brokerage_app.grid.local_twin import RESOURCE_TYPES
+from brokerage_app.grid.local_twin import resource_types_if_none
 from brokerage_app.models import (
     LinkValue,
     Queue,
     QueueActivity,
     QueueEndpoint,
-    ResourceType,
     Site,
     SoftwareTags,
     StorageEndpoint,
@@ -145,18 +144,7 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
         ],
         **new,
     )
-    if not ResourceType.objects.exists():
-        ResourceType.objects.bulk_create(
-            ResourceType(
-                name=name,
-                position=position,
-                min_cores=low,
-                max_cores=high,
-                min_ram_per_core_mb=least,
-                max_ram_per_core_mb=most,
-            )
-            for position, (name, low, high, least, most) in enumerate(RESOURCE_TYPES)
-        )
+    resource_types_if_none()
     return list(views)
 
 

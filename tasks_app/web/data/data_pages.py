@@ -127,11 +127,7 @@ FILES_LISTING = Listing(
     many="files",
     view=DatasetFileViewSet,
     facets=(FacetOf("status", "Status", "status"),),
-    cells={
-        "job_id": cells.to("dashboard:job", FILE_COLUMN["job_id"]),
-        "last_failed_job": cells.to("dashboard:job", FILE_COLUMN["last_failed_job"]),
-        "last_error": cells.filtered("dashboard:jobs", "error", FILE_COLUMN["last_error"]),
-    },
+    cells=cells.of_files(FILE_COLUMN),
     template="tasks_app/dataset.html",
     refresh_s=30,
     nothing_yet="The files of this dataset are not listed yet.",

@@ -171,3 +171,12 @@ def counted(page: str, column: Column, parameters: Callable[[Row], Mapping[str, 
         return link(f"{reverse(page)}?{urlencode(parameters(row), safe=',')}", shown(column.kind, value, now))
 
     return Cell(render, also)
+
+
+def of_files(column: Mapping[str, Column]) -> dict[str, Cell]:
+    """Cells of lists of files, with links to the jobs that made or failed them and to others with the same error."""
+    return {
+        "job_id": to("dashboard:job", column["job_id"]),
+        "last_failed_job": to("dashboard:job", column["last_failed_job"]),
+        "last_error": filtered("dashboard:jobs", "error", column["last_error"]),
+    }

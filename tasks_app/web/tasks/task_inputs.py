@@ -46,11 +46,7 @@ LISTING = Listing(
         FacetOf("type", "Use", "type"),
         FacetOf("dataset", "Dataset", "dataset_id", names=_names_of_datasets),
     ),
-    cells={
-        "job_id": cells.to("dashboard:job", COLUMN["job_id"]),
-        "last_failed_job": cells.to("dashboard:job", COLUMN["last_failed_job"]),
-        "last_error": cells.filtered("dashboard:jobs", "error", COLUMN["last_error"]),
-    },
+    cells=cells.of_files(COLUMN),
     template="tasks_app/task_inputs.html",
     refresh_s=30,
     nothing_yet="The files of this task are not listed yet.",
