@@ -655,7 +655,7 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
     answer = grace.get(page, {"_try": "1", "_try-job": job.pk})
     found = answer.context["tried"]
     assert [(j.rule.id, j.effect) for j in found["applied"]] == [(limit.id, "the inputs are tried 2 times at most")]
-    assert [[j.why for j in judged] for _, judged in found["errors"]] == [["", ""], []] and "noted only" in answer.text
+    assert [[j.why for j in judged] for _, judged in found["errors"]] == [["", ""], []] and "logged only" in answer.text
     found = grace.get(page, {"_try": "1", "_try-source": "pilot", "_try-code": 1200, "_try-diag": "x"}).context["tried"]
     assert not found["applied"] and found["errors"][0][1][0].why == "its pattern does not match the text"
     for wrong, says in (
@@ -719,14 +719,18 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
 def test_a_parameter_is_asked_for_as_what_it_is_with_its_default_and_what_sets_it(grace):
     add, page = reverse("admin:brokerage_app_gdpconfig_add"), "admin:brokerage_app_gdpconfig_change"
     asked = grace.get(add, {"component": "taskbrokerage", "key": "INPUT_SIZE_FRACTION"}).text
-    assert "a number from 0 to 100" in asked and "<strong>10</strong> %" in asked and "No row sets it yet" in asked
+    assert (
+        "a number from 0 to 100" in asked
+        and "<strong>10</strong> %" in asked
+        and "No row sets the parameter yet" in asked
+    )
     assert 'type="number"' in asked and 'max="100"' in asked and '<option value="INPUT_NUM_THRESHOLD">' in asked
     values = {"component": "taskbrokerage", "key": "INPUT_SIZE_FRACTION", "value": "120"}
     assert "INPUT_SIZE_FRACTION is at most 100 %; this is 120" in str(errors_of(grace.post(add, values)))
     assert grace.post(add, {**values, "value": "20", "_why": "tapes are slow"}).status_code == 302
     row = GdpConfig.objects.get(key="INPUT_SIZE_FRACTION")
     assert (row.app, row.type, trail("admin.add")[0].reason) == ("jedi", "float", "tapes are slow")
-    assert "Rows that set it" in grace.get(reverse(page, args=[row.pk])).text
+    assert "Rows that set the parameter" in grace.get(reverse(page, args=[row.pk])).text
     switch = next(p for p in PARAMETERS if p.type == "bool")
     asked = grace.get(add, {"component": switch.component, "key": switch.key}).text
     assert '<option value="true">true</option>' in asked and "true or false" in asked
@@ -743,7 +747,7 @@ def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
         "run and pause agents",
         "working group phys-higgs",
         "works until it expires",
-        "The admin is closed to it",
+        "has no access to the admin",
     ):
         assert words in shown.text
     assert "command anybody" not in shown.text

@@ -262,7 +262,7 @@ class Person:
         page = self.open(url)
         code = re.search(r'name="user_code" value="([^"]+)"', page)
         assert code, page
-        action = re.search(r'<form method="post" action="([^"]*)"', page[page.index("Let a program in") :])
+        action = re.search(r'<form method="post" action="([^"]*)"', page[page.index("Authorise a program") :])
         assert action
         self.open(
             urllib.parse.urljoin(url, action[1]), user_code=code[1], answer="allow", csrfmiddlewaretoken=self.mark(page)

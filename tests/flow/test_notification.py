@@ -66,11 +66,11 @@ def test_the_owner_of_a_finished_task_reads_what_came_of_it_and_what_to_do() -> 
     body = text(sent)
     for piece in (
         f"Your task lab.t ({made}) is finished, but a part of its input was not processed.",
-        "3 of 4 files were processed (75 %), 1 failed for good",
+        "3 of 4 files were processed (75 %), 1 failed permanently",
         "3 finished, 1 failed",
         "SITE_A (4)",
         "1 job: The payload ended with exit code 65. [exe:65]",
-        "a job says: the payload ended with 65",
+        "example: the payload ended with 65",
         "what helps: Read the log of one of these jobs",
         "lab.t.out: 3 files",
         "Then retry the task: only files that failed run again.",
@@ -335,7 +335,7 @@ def test_what_jobs_say_is_shown_and_never_markup() -> None:
     notification.run(now=NOW)
     html = mail.outbox[0].alternatives[0][0]
     assert "<script>" not in html and "&lt;script&gt;" in html
-    assert "a job says: <script>alert(1)</script> {{ x }}" in text(mail.outbox[0])
+    assert "example: <script>alert(1)</script> {{ x }}" in text(mail.outbox[0])
 
 
 def test_a_task_that_ends_twice_is_told_of_twice() -> None:

@@ -226,5 +226,5 @@ def test_the_page_of_the_task_says_when_the_next_jobs_come(api: Callable[..., Cl
     page = api().get(f"/tasks/{made}/").content.decode()
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "1 job is made every hour; so far 1 time." in words
-    assert re.search(r"The next time is 2031-05-06 08:08", words)
+    assert re.search(r"Next: 2031-05-06 08:08", words)
     assert "no job is queued: the next input is made at 2031-05-06 08:08 UTC." in words

@@ -84,7 +84,7 @@ def test_a_number_that_changes_under_the_same_code_is_a_change_of_its_own(
     client.force_login(make_user())
     page = client.get(f"/tasks/{decided.id}/what-if/", {"changes": "site.A.max_memory_mb=2500"}).content.decode()
     assert "the site gives 2500 MB (before: needs 3000 MB, the site gives 2000 MB)" in page
-    assert "Nothing changes for any site" not in page
+    assert "No site is affected" not in page
 
 
 @pytest.mark.parametrize("change", ["memory=3", "needs.memory=3", "site.Z.status=online", "config.a.b=3"])

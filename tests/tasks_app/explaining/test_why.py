@@ -84,10 +84,12 @@ def test_a_site_that_the_task_may_not_use_did_not_come_near(
     assert [one["site"] for one in verdict["nearly"]] == ["D"]
     client.force_login(make_user())
     page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
-    assert "Nearly:" not in page and "All that a number kept out" in page, "a quarter of what is needed is not near"
+    assert "Nearly:" not in page and "All sites kept out by a number" in page, "a quarter of what is needed is not near"
     keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, included_sites=("B*",))))
     page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
-    assert "Nearly:" in page and '/sites/B/why/">B</a> is 25 % away' in page and '/sites/D/why/">D</a> is' not in page
+    assert (
+        "Nearly:" in page and '/sites/B/why/">B</a> is missed by 25 %' in page and '/sites/D/why/">D</a> is' not in page
+    )
 
 
 def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
@@ -205,7 +207,7 @@ def test_a_blocked_task_with_remedies_takes_twelve_statements(
     assert "What would help" in client.get(page).content.decode()
     with django_assert_max_num_queries(MOST_QUERIES), sent() as statements:
         text = client.get(page).content.decode()
-    assert "was tried by deciding again" in text and "Ask for 3000 MB of memory" in text
+    assert "was tested just now" in text and "Ask for 3000 MB of memory" in text
     assert len(statements) <= MOST_QUERIES, "\n".join(" ".join(one.split())[:110] for one in statements)
 
 
@@ -409,7 +411,9 @@ def test_a_site_lists_only_tasks_that_it_still_keeps_waiting(
         assert found("C") == ([], [])
     client.force_login(make_user())
     page = client.get("/sites/C/why/").content.decode()
-    assert "Wait until the site is online again" not in page and "by a reason that still holds." in page
+    assert (
+        "Wait until the site is online again" not in page and "No open task is kept from this site at present." in page
+    )
     set_status("C", "offline", by="ada", reason="off again", now=timezone.now())
     assert found("C") == ([waiting.id], ["site_offline"])
 
@@ -418,10 +422,10 @@ def test_a_share_whose_tasks_were_skipped_before_does_not_say_that_none_was(
     waiting: Any, client: Client, make_user: Make
 ) -> None:
     client.force_login(make_user())
-    assert "is kept from sites" not in client.get("/shares/Express/").content.decode()
+    assert "was left without a site" not in client.get("/shares/Express/").content.decode()
     keep(Decided(waiting.id, Verdict((Choice("B", 1.0),), (OFF,)), TaskNeeds(memory_mb=400, share="Express")))
     page = client.get("/shares/Express/").content.decode()
-    assert "No open task of this share is kept from sites by its last decision." in page
+    assert "No open task of this share was left without a site by its last decision." in page
 
 
 def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_task: Make, make_job: Make) -> None:

@@ -57,8 +57,8 @@ def test_a_machine_without_walls_is_named_where_people_look(
     assert is_unwalled(QUEUE) and Queue.objects.get(pk=QUEUE).data["unwalled"] == WHY
     client.force_login(User.objects.create_user("ada"))
     page = client.get("/workers/").content.decode()
-    assert "Pilots of LOCAL run only jobs of the site's administrators; those of others stay queued." in page
-    assert f"Nothing keeps payloads apart from the machine: {WHY}." in page
+    assert "Pilots of LOCAL run only jobs of the site's administrators; other jobs stay queued." in page
+    assert f"Payloads are not isolated from the machine: {WHY}." in page
     program(tools, "bwrap", "exit 0")
     out, err = said()
     assert (err, is_unwalled(QUEUE)) == ("", False)

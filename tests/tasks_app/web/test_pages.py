@@ -70,7 +70,7 @@ def test_lists_cost_the_same_for_any_number(
         ("/sites/%3Cb%3E/", "There is no site &lt;b&gt;."),
         ("/data/catalogue/97/", "There is no dataset 97."),
         ("/queues/96/", "There is no work queue 96."),
-        ("/nowhere/", "There is nothing at this address."),
+        ("/nowhere/", "There is no page at this address."),
     ],
 )
 def test_a_page_of_what_is_not_there_says_what_it_is(reader: Client, path: str, said: str) -> None:
@@ -127,7 +127,7 @@ def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_
         text = reader.get(f"/jobs/{failed_job.id}/").content.decode()
     assert "trans:3" in text and "exit code 3" in text and "(50 %)" in text
     assert str(failed_job.id + 1) in text  # the next attempt
-    assert "its inputs get 3000 MB" in text and "only noted: the rule is not active" in text
+    assert "its inputs get 3000 MB" in text and "logged only: the rule is not active" in text
 
 
 def test_texts_of_users_and_jobs_are_escaped(reader: Client, busy_task: Task, failed_job: Job) -> None:

@@ -149,7 +149,7 @@ def test_codes_have_pages(reader: Client, decided: tuple[Task, int, int], django
         and f"/tasks/{task.id}/why/" in text
         and "Ask for less memory" in text
     )
-    assert "No broker has said it" in reader.get("/help/codes/zero_share/").content.decode()
+    assert "No broker has given this reason" in reader.get("/help/codes/zero_share/").content.decode()
     assert reader.get("/help/codes/never_said/").status_code == 404
     VerdictCount.objects.filter(code="low_memory").update(code="gone_code")
     VerdictHour.objects.filter(code="low_memory").update(code="gone_code")

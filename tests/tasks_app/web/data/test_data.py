@@ -90,7 +90,7 @@ def test_numbers_are_nobody_elses_data(
 ) -> None:
     another = Dataset.objects.create(task=make_task(), name="seq_number", type="pseudo_input", status="ready", files=10)
     page = reader.get(f"/data/{another.id}/")
-    assert not page.context["others"] and "No other task reads or makes it." in page.content.decode()
+    assert not page.context["others"] and "No other task reads or writes this dataset." in page.content.decode()
     assert reader.get(f"/data/{inputs['whole'].id}/").context["others"]
 
 
@@ -154,8 +154,8 @@ def test_a_dataset_has_places_other_uses_and_its_files(
     assert len(Table(staging.content.decode()).rows) == 30
     answer: Any = reader.get(dict(staging.context["export_forms"])["CSV"])
     assert len(b"".join(answer.streaming_content).splitlines()) == 31
-    assert "not been asked" in reader.get(f"/data/{inputs['nowhere'].id}/").content.decode()
-    assert "numbers, not files" in reader.get(f"/data/{inputs['seq_number'].id}/").content.decode()
+    assert "Not queried" in reader.get(f"/data/{inputs['nowhere'].id}/").content.decode()
+    assert "numbers instead of files" in reader.get(f"/data/{inputs['seq_number'].id}/").content.decode()
     for missing in (0, 10**30):
         assert reader.get(f"/data/{missing}/").status_code == 404
 
@@ -231,13 +231,13 @@ def test_a_dataset_of_the_catalogue_that_no_task_has_used_is_found_and_has_a_pag
         page = reader.get(url)
     text = page.content.decode().replace("\u202f", " ")
     for said in (
-        "A dataset of the local catalogue: closed. It has 60 files of 60",
+        "A dataset of the local catalogue: closed; 60 files, 60",
         "/users/ada/",
         "/tasks/7/",
         "user.ada.box/",
     ):
         assert said in text.replace("<wbr>", ""), said
-    assert "No task reads or makes it" in text and "secret" not in text and "<user" not in text
+    assert "No task reads or writes this dataset" in text and "secret" not in text and "<user" not in text
     assert page.context["page"].summary == "50 shown of 60" and "measured" in page.context["files"].rows[0].lfn
     behind = reader.get(page.context["page"].next_url)
     assert [file.lfn[-3:] for file in behind.context["files"].rows] == [str(n).zfill(3) for n in range(50, 60)]
@@ -254,7 +254,7 @@ def test_containers_and_datasets_of_the_catalogue_lead_to_each_other_and_to_thei
         assert reader.get("/search/", {"q": text})["Location"] == f"/data/catalogue/{box.id}/"
     page = reader.get(f"/data/catalogue/{box.id}/")
     assert [member.name for member in page.context["members"].rows] == ["user.ada.measured", "user.ada.used"]
-    assert "It has 62 files" in page.content.decode()
+    assert "62 files" in page.content.decode()
     use = make_dataset(make_task(), name=used.name, files=2)
     assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/catalogue/{used.id}/", (
         "not one that may have failed"
@@ -264,4 +264,4 @@ def test_containers_and_datasets_of_the_catalogue_lead_to_each_other_and_to_thei
     assert f"/data/catalogue/{used.id}/" in reader.get(f"/data/{use.id}/").content.decode()
     assert f"/data/{use.id}/" in reader.get(f"/data/catalogue/{used.id}/").content.decode()
     empty = reader.get(f"/data/catalogue/{catalogued['user.ada.empty'].id}/").content.decode()
-    assert "It has 0 files" in empty and "this site" in empty and "There is none yet" in empty
+    assert "0 files" in empty and "this site" in empty and "None yet." in empty

@@ -70,7 +70,7 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
     assert (context["failures"], context["new"], round(context["percent"], 1)) == (30, 3, 33.3)
     assert "33.3 %" in text and "of 90 ended jobs" in text
     assert [line["category"] for line in context["by_category"]] == ["stage-in", "payload", "unknown"]
-    assert "cannot copy" in text and "<b>" not in text and "No part said why" in text
+    assert "cannot copy" in text and "<b>" not in text and "No error was reported" in text
     assert context["plot"].total == 30
     first = context["rows"][0]["print"]
     for query, number in (
@@ -142,7 +142,7 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
         answer = reader.get(f"/errors/{kind.id}/")
     text = answer.content.decode()
     assert "20 failed jobs" in text and "all on one worker node, wn1.example" in text
-    assert "cannot copy &lt;b&gt;/data/" in text and "Write down" not in text
+    assert "cannot copy &lt;b&gt;/data/" in text and "Notes on this error" not in text
     by_site = next(table for table in answer.context["tops"] if table["title"] == "Site")
     assert [(line["top"].key, line["rate"]) for line in by_site["lines"]] == [("SITE_A", 400.0)]
     assert reader.get(answer.context["jobs_url"]).context["counted"].total == 20
@@ -200,14 +200,14 @@ def test_a_task_shows_the_causes_of_its_failures(
     assert rows[0]["sites"][0].key == "SITE_A" and len(rows[1]["sites"]) == 3
     assert reader.get(rows[0]["jobs_url"]).context["counted"].total == 20
     other = make_task()
-    assert "No job of this task has failed" in reader.get(f"/tasks/{other.id}/errors/").content.decode()
+    assert "No job of this task failed" in reader.get(f"/tasks/{other.id}/errors/").content.decode()
     assert reader.get("/tasks/1/errors/").status_code == 404
 
 
 def test_without_failures_the_pages_say_so(reader: Client, db: None) -> None:
     assert not JobFailure.objects.exists()
     for path in ("/errors/", "/errors/pivot/"):
-        assert "No job has failed in this time" in reader.get(path).content.decode()
+        assert "No job failed in this window" in reader.get(path).content.decode()
         assert "No failed job matches" in reader.get(f"{path}?site=X").content.decode()
     assert "No job has failed in the last 30 days" in reader.get("/errors/jobs/").content.decode()
 
@@ -218,7 +218,7 @@ def test_the_page_of_an_error_says_which_filter_is_wrong(reader: Client, failure
         answer = reader.get(f"{path}?{fault}")
         text = answer.content.decode()
         assert answer.status_code == 200 and f"{fault[:4]}: " in text, fault
-        assert "No job failed" not in text and "Nothing in this time" not in text, fault
+        assert "No job failed" not in text and "None in this window" not in text, fault
 
 
 def test_bars_are_as_high_as_their_numbers() -> None:

@@ -99,7 +99,7 @@ def test_a_failed_job_tells_how_common_that_is(
     assert "All of them were on this worker node." in text
     assert [(one.job_id, one.depth) for one in page.context["attempts"]] == [(job.id, n) for n, job in enumerate(chain)]
     assert page.context["attempts"][0].status == "finished"  # from the archive
-    assert "place 2 of 2 chosen queues" in text and "queued = <strong>0.5" in text
+    assert "rank 2 of 2 chosen queues" in text and "queued = <strong>0.5" in text
     assert reader.get(f"/jobs/{chain[0].id}/").status_code == 200
     assert reader.get(f"/jobs/{chain[2].id}/").context["common"] is None
 
@@ -112,7 +112,7 @@ def test_jobs_stand_side_by_side(reader: Client, chain: list[Job]) -> None:
     assert "task_id" in {line.column.name for line in page.context["equal"]}
     wrong = reader.get(f"/jobs/compare/?ids=x,{chain[1].id},99999999999")
     assert "there is no job 99999999999" in wrong.content.decode() and "numbers of jobs" in wrong.content.decode()
-    assert "Two jobs or more" in reader.get("/jobs/compare/").content.decode()
+    assert "Compare two or more jobs" in reader.get("/jobs/compare/").content.decode()
 
 
 @pytest.mark.django_db

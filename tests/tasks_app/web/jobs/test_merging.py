@@ -42,7 +42,7 @@ def test_a_job_says_by_whom_its_output_is_merged(
     Job.objects.filter(pk=merge.id).update(status=of_merge)
     page = text(reader, f"/jobs/{waits.id}/")
     assert sentence in page and f"/jobs/{merge.id}/" in page
-    assert "Jobs that worked on the same files" not in page, "a merge job is no attempt of another"
+    assert "Jobs on the same files" not in page, "a merge job is no attempt of another"
 
 
 def test_a_job_whose_merge_job_is_not_made_yet_says_what_it_waits_for(

@@ -164,7 +164,7 @@ def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, s
     page = reader.get("/tasks/?statsu=x&user=ada")
     assert page.context["faults"] == ["statsu: There is no such filter here. Did you mean status?"]
     assert not Table(page.content.decode()).rows and "statsu" in page.context["matching"]
-    assert "Nothing is listed while there is a filter that does not exist" in page.content.decode()
+    assert "Nothing is listed because this filter does not exist" in page.content.decode()
     assert page.context["summary"] == "", "nothing was counted"
     assert {chip.title: chip.off_url for chip in page.context["chips"]}["statsu"] == "/tasks/?user=ada"
     (chip,) = reader.get("/tasks/?self=x").context["chips"]

@@ -119,9 +119,9 @@ def test_what_cannot_be_read_is_said_and_nothing_is_listed(
     text = unescape(answer.content.decode())
     assert answer.status_code == 400 and sentence in text and "<table" not in text
     (name,) = given
-    assert [url for _, url in answer.context["without"]] == [address] and f"Without <em>{name}</em>" in text
-    assert "<h1>There is a mistake in the address</h1>" in text and "Without any parameters" not in text
-    assert "Without any parameters" in boss.get(address, {**given, "nonsense": "1"}).content.decode()
+    assert [url for _, url in answer.context["without"]] == [address] and f"Remove <em>{name}</em>" in text
+    assert "<h1>The address contains an error</h1>" in text and "Remove all parameters" not in text
+    assert "Remove all parameters" in boss.get(address, {**given, "nonsense": "1"}).content.decode()
     assert boss.get(address).status_code == 200
 
 

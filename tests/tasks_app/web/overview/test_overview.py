@@ -32,11 +32,11 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     assert "All normal" not in reader.get("/").content.decode()
     Sample.objects.create(at=now - timedelta(minutes=50), running_jobs=3, queued_jobs=5)
     text = reader.get("/").content.decode()
-    assert "Not known: jobs were last counted" in text and "50 min ago" in text and "All normal" not in text
+    assert "Unknown: jobs were last counted" in text and "50 min ago" in text and "All normal" not in text
     # The tiles show the last sample itself, not the mean of the step that it is in.
     for minutes, running in ((7, 100), (2, 40)):
         Sample.objects.create(at=now - timedelta(minutes=minutes), running_jobs=running, queued_jobs=0)
-    assert "nothing has looked for what needs attention yet" in reader.get("/").content.decode()
+    assert "the attention rules have not run yet" in reader.get("/").content.decode()
     looked = dict.fromkeys(("attention", "attention_tasks"), now - timedelta(minutes=1))
     rules(looked)
     text = reader.get("/").content.decode()
@@ -53,10 +53,10 @@ def test_what_is_acknowledged_goes_on_and_is_not_normal(reader: Client) -> None:
     keeping.keep(["asks"], [Found("asks", "1", "item 1", "/tasks/", "ada", 1)], now)
     keeping.acknowledge(AttentionItem.objects.get().id, by="grace", reason="I ask ada")
     text = reader.get("/").content.decode()
-    assert "All normal" not in text and "Nothing new: what was found is acknowledged (" in text
+    assert "All normal" not in text and "Nothing new: all open items are acknowledged (" in text
     keeping.snooze(AttentionItem.objects.get().id, now + timedelta(hours=1), by="grace", reason="tomorrow")
     text = reader.get("/").content.decode()
-    assert "All normal" not in text and "Nothing new: what was found is put off (" in text, "a snooze mends nothing"
+    assert "All normal" not in text and "Nothing new: all open items are snoozed (" in text, "a snooze mends nothing"
 
 
 def test_each_look_has_its_own_time(reader: Client) -> None:
@@ -71,9 +71,9 @@ def test_each_look_has_its_own_time(reader: Client) -> None:
         r"All normal: none of \d+ rules found anything at \S* ?(\S+ UTC) .*slower ones at \S* ?(\S+ UTC)", said
     )
     assert normal is not None and normal.groups() == (quick, slow), said
-    assert re.search(rf"The last item ended 2\d s ago, at .*{quick}", said)
+    assert re.search(rf"The last item was resolved 2\d s ago, at .*{quick}", said)
     rules({"attention": now - timedelta(minutes=3)})
-    assert "what needs attention was last looked for" in reader.get("/").content.decode(), "three periods are over"
+    assert "the attention rules last ran" in reader.get("/").content.decode(), "three periods are over"
 
 
 def rules(looked: dict[str, datetime]) -> None:
@@ -100,15 +100,13 @@ def test_pages_themselves_see_that_agents_are_late_and_say_of_when_their_items_a
         Agent.objects.create(name=name, period_s=period_s, due_at=now)
     Agent.objects.create(name="merger", period_s=3, due_at=stopped, paused=True)
     assert "item 1" in said() and "late, since" not in said()
-    assert f"looked for at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), (
-        "its age is always said"
-    )
+    assert f"checked at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), "its age is always said"
 
     Agent.objects.filter(name="adder").update(due_at=stopped)
-    since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: what needs attention was last looked for at {looked:%Y-%m-%d %H:%M:%S} UTC."
+    since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: the attention rules last ran at {looked:%Y-%m-%d %H:%M:%S} UTC."
     assert f"1 of 6 agents is late (adder), {since}" in said()
     Agent.objects.filter(paused=False).update(due_at=stopped)
-    assert f"4 of 6 agents are late, {since} Look at the agents" in said()
+    assert f"4 of 6 agents are late, {since} See the agents" in said()
     keeping.keep(["asks"], [], looked)
     assert f"4 of 6 agents are late, {since}" in said() and "All normal" not in said() and "Nothing needs" not in said()
 
@@ -120,10 +118,10 @@ def test_rules_that_nobody_looks_at_say_nothing(reader: Client, path: str) -> No
     rules({"attention": now, "attention_tasks": now - timedelta(minutes=40)})
     text = reader.get(path).content.decode()
     assert "All normal" not in text and "Nothing needs attention" not in text
-    assert "Not known: what needs attention was last looked for" in text and "40 min ago" in text
+    assert "Unknown: the attention rules last ran" in text and "40 min ago" in text
     Agent.objects.filter(name="attention").update(last_ended_at=None)
     text = reader.get(path).content.decode()
-    assert "Nothing needs" not in text and "Not known: nothing has looked for what needs attention yet" in text
+    assert "Nothing needs" not in text and "Unknown: the attention rules have not run yet" in text
 
 
 def test_tasks_that_failed_are_told_beside_all_normal(
@@ -175,11 +173,11 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     )
     Sample.objects.exclude(share="").delete()
     Sample.objects.update(at=now - timedelta(minutes=1))
-    assert "Only jobs that have a share are drawn here. None of them was running" in reader.get("/").content.decode()
-    assert "No job was running at any sample of this window" in reader.get("/?share=User").content.decode()
+    assert "Only jobs with a share are drawn here, and none was running" in reader.get("/").content.decode()
+    assert "No job was running at any sample in this window" in reader.get("/?share=User").content.decode()
     Sample.objects.create(at=now - timedelta(minutes=1), share="User", running_jobs=0, running_cores=0, finished=22)
     page = reader.get("/?share=User").content.decode()
-    assert "shorter jobs may fall between them" in page and "Nothing ran" not in page
+    assert "shorter jobs can be missed" in page and "Nothing ran" not in page
 
 
 def test_descriptions_that_were_imported_are_a_change(db: None) -> None:
@@ -230,7 +228,7 @@ def test_an_empty_installation_is_told(reader: Client) -> None:
     for said in (
         "Nothing has been counted yet",
         "no samples yet",
-        "There are no samples of this window",
+        "No samples in this window",
         "No job failed.",
         "was changed.",
         "No task has been submitted yet",

@@ -107,14 +107,14 @@ def test_a_share_has_a_page_with_users_tasks_and_reasons(
 ) -> None:
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/shares/MC/").content.decode()
-    assert "It has 20.0\u202f% of what runs; its target is 60.0\u202f%" in text and "low_<wbr>memory" in text
+    assert "It uses 20.0\u202f% of the running power; its target is 60.0\u202f%" in text and "low_<wbr>memory" in text
     assert (
         "&lt;b&gt;bold" in text and "<b>bold" not in text and "/jobs/?share=MC&amp;user=ada&amp;status=running" in text
     )
     whole = reader.get("/shares/Production/")
     assert whole.context["points"][0]["running_hs"] == 75 and "/shares/MC/" in whole.content.decode()
     Task.objects.filter(pk=tree.id).update(gshare="Old share")
-    assert "not configured (any more)" in reader.get("/shares/Old%20share/").content.decode()
+    assert "not configured, but" in reader.get("/shares/Old%20share/").content.decode()
     assert reader.get("/shares/MC/why/")["Location"] == "/shares/MC/#why"
 
 

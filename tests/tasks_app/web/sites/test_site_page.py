@@ -104,7 +104,7 @@ def plain(answer: Any) -> str:
 
 def test_pilots_of_local_services_and_their_last_call_are_on_the_page(reader: Client) -> None:
     Queue.objects.create(name="LOCAL", site_name="LOCAL")
-    assert "none is known" in plain(reader.get("/sites/LOCAL/"))
+    assert "<dt>Last call for a job</dt><dd>none</dd>" in plain(reader.get("/sites/LOCAL/"))
     hour, now = timedelta(hours=1), timezone.now()
     for number in "12":
         issue_token("local workers", "pilot", site="LOCAL", lifetime=hour, worker=number)
@@ -127,7 +127,7 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     assert (jobs.running, jobs.cores, jobs.queued, jobs.transferring) == (2, 8, 1, 1)
     assert (pilots.requested, pilots.running, pilots.ended, pilots.failed, pilots.empty) == (1, 1, 2, 1, 1)
     at = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
-    assert f"Finished and failed: in the hour up to {at:%Y-%m-%d %H:%M}" in " ".join(
+    assert f"Finished and failed jobs are of the hour up to {at:%Y-%m-%d %H:%M}" in " ".join(
         re.sub("<[^>]*>", "", text).split()
     )
     assert "25.0 %, a week ago 0.0 %" in text and "8 cores run, 10 are pledged" in text
@@ -206,7 +206,7 @@ def test_a_new_queue_says_when_its_jobs_are_counted_first(reader: Client, sites:
     Sample.objects.create(at=now - INTERVAL)
     said = plain(reader.get("/sites/SITE_A/"))
     assert "This queue is new: its finished and failed jobs are counted for the first time within" in said
-    assert "Look at the" not in said
+    assert "See the" not in said
     boundary = ORIGIN + INTERVAL * ((now - ORIGIN) // INTERVAL)
     Sample.objects.update(at=boundary)
     assert site_use.first_count_within(boundary + timedelta(minutes=1)) == 240 + 60
@@ -388,9 +388,9 @@ def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
 def test_where_nothing_has_ended_no_part_of_nothing_is_told(reader: Client) -> None:
     Queue.objects.create(name="NEW", site_name="A")
     text = reader.get("/sites/NEW/").content.decode()
-    assert text.count("no harvester worker is known to have ended") == 2 and "not counted" in text
+    assert text.count("no harvester worker has ended") == 2 and "not counted" in text
     assert "of the last 0" not in text and "a week ago" not in text
     last = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
     for n in range(13):
         Sample.objects.create(at=last - n * INTERVAL, site="NEW", finished=0, failed=0)
-    assert "no job has ended in it" in reader.get("/sites/NEW/").content.decode()
+    assert "no job ended" in reader.get("/sites/NEW/").content.decode()

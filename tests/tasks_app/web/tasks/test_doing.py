@@ -431,7 +431,7 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
     one = make_job(status="running", task_id=busy_task.id)
     for act in ("debug", "no-debug", "kill"):
         assert f"/jobs/{one.id}/do/{act}/" in text_of(reader.get(f"/jobs/{one.id}/")) or act == "kill"
-        assert "Do it" in text_of(reader.get(f"/jobs/{one.id}/do/{act}/"))
+        assert "Confirm" in text_of(reader.get(f"/jobs/{one.id}/do/{act}/"))
         assert reader.post(f"/jobs/{one.id}/do/{act}/", {"reason": "look"}).status_code == 302
     assert set(AuditEntry.objects.filter(object_id=str(one.id)).values_list("action", flat=True)) == {
         "debug",

@@ -79,7 +79,7 @@ def test_a_long_wait_is_counted_whole_and_leaves_room_for_what_was_before(reader
     latest, submitted = latest_lines(busy_task.id, 100)
     assert (latest.tries, latest.since) == (300, at(1)) and submitted.reason == "submitted"
     text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
-    assert "tried again in vain 300 times since" in text and "maybe before" not in text
+    assert "retried without success 300 times since" in text and "possibly earlier" not in text
 
 
 @pytest.mark.parametrize("most", [20, 21])

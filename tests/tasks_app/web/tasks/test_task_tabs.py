@@ -175,7 +175,7 @@ def test_two_tasks_are_compared(reader: Client, busy_task: Task, make_task: Call
     text = reader.get(f"/tasks/compare/?ids={busy_task.id},{other.id}").content.decode()
     assert "bob" in text and "nFilesPerJob" in text
     assert "there is no task 1." in reader.get("/tasks/compare/?ids=1,x").content.decode()
-    assert "Give the numbers of two tasks" in reader.get("/tasks/compare/").content.decode()
+    assert "Enter two task numbers" in reader.get("/tasks/compare/").content.decode()
 
 
 def test_differences_are_those_of_flat_values() -> None:
@@ -263,4 +263,4 @@ def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(
     )
     for tab in ("", "scouts/"):
         text = " ".join(re.sub("<[^>]*>", " ", reader.get(f"/tasks/{task.id}/{tab}").content.decode()).split())
-        assert "20 MB asked for because of it: 1 000 MB" in text, text
+        assert "20 MB now requested: 1 000 MB" in text, text
