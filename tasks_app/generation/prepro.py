@@ -1,8 +1,6 @@
-"""The preprocessing step of a task: one job that finds out what the task reads, before anything else.
+"""The job of a preprocessing step: it finds out what the task reads, before anything else.
 
-The refiner lays out the step alone: a dataset of type `pp_input` with one record, and one of type `pp_log`. The job is
-tried as often as the record allows. What it reports under `results` fills the `%%NAME%%` of the task's parameters when
-the task is refined for the second time.
+`inputs/preprocessed.py` says what the step is, and reads what it found; how it ends is in `outcomes/preprocessing_ends.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor
-from jedisite.vocabulary.words import plural
-from tasks_app.domain.states import DatasetStatus, FileStatus, TaskStatus
+from tasks_app.domain.states import TaskStatus
 from tasks_app.generation.builder import Builder
 from tasks_app.generation.picker import pick
 from tasks_app.generation.store import Part, Source, store
@@ -31,57 +28,20 @@ from tasks_app.generation.turn_facts import TaskWork
 from tasks_app.inputs.file_rows import hold
 from tasks_app.inputs.preprocessed import INPUT, LOG
 from tasks_app.lifecycle import claims, site_waits, task_moves
-from tasks_app.models import Dataset, File, OutputTemplate, Task
+from tasks_app.models import Dataset, Task
 from tasks_app.params import buildstep
 from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
-from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.policy import Transforms
 from tasks_app.splitting.chunk import Group
 from tasks_app.submission import sandboxes
 
 ME = "job_generator"
-TYPES = (INPUT, LOG)
-RECORD = "preprocessing"
-ATTEMPTS = 3
 CORES = 1
-FAILED = "its preprocessing step failed"
 
 _HAS_WORK = f"""
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = '{INPUT}' AND d.status = 'ready'
            AND d.nfilestobeused > d.nfilesused)
 """  # noqa: S608 - a constant of ours
-_ENDED = f"""
-NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = '{INPUT}'
-               AND d.nfilestobeused > d.nfilesfinished + d.nfilesfailed)
-"""  # noqa: S608
-
-
-def seed(task_id: int) -> bool:
-    """Store the record of a preprocessing step that the refiner has just laid out. Returns whether there is one."""
-    dataset = Dataset.objects.filter(task_id=task_id, type=INPUT).first()
-    if dataset is None or dataset.files:
-        return False
-    # As a pseudo input it is booked and tried again like any other.
-    File.objects.create(
-        task_id=task_id,
-        dataset_id=dataset.id,
-        lfn=RECORD,
-        type="pseudo_input",
-        status=FileStatus.READY,
-        attempt=0,
-        max_attempt=ATTEMPTS,
-        keep_track=1,
-        size=0,
-    )
-    Dataset.objects.filter(pk=dataset.id).update(
-        files=1, files_to_be_used=1, status=DatasetStatus.READY, state="closed"
-    )
-    return True
-
-
-def put_aside(task_id: int) -> None:
-    """The step is over: the task's own jobs write no log of it."""
-    OutputTemplate.objects.filter(task_id=task_id, dataset__type=LOG).delete()
 
 
 def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
@@ -180,30 +140,3 @@ def _store(work: TaskWork, needs: TaskNeeds, site: SiteView, now: datetime) -> b
         group = Group(picked.files, (), 0, 0, 0, 0.0)
         store(cursor, [Part(build, [group])], [Source(row, picked)], None)
     return True
-
-
-def conclude(limit: int, *, by: str) -> int:
-    """Tasks whose preprocessing step has ended go back to the refiner, or are finished as failed. Returns how many."""
-
-    def work(task_id: int, fence: int) -> None:
-        task = Task.objects.get(pk=task_id)
-        dataset = Dataset.objects.get(task_id=task_id, type=INPUT)
-        if dataset.files_finished:
-            Dataset.objects.filter(task_id=task_id, type=INPUT).update(status=DatasetStatus.DONE)
-            rule = SplitRule.parse(task.split_rule).having("UP", 2)
-            task_moves.move_task(
-                task_id,
-                TaskStatus.REGISTERED,
-                by=by,
-                reason="preprocessing is done",
-                fence=fence,
-                error_dialog=None,
-                split_rule=str(rule),
-            )
-            return
-        failed = File.objects.filter(task_id=task_id, dataset_id=dataset.id).values_list("attempt", flat=True).first()
-        reason = f"{FAILED} {plural(failed or 0, 'time')}"
-        task_moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
-
-    claimed = claims.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)
-    return claims.for_each(claimed, work, by=by)

@@ -1,4 +1,9 @@
-"""What a preprocessing step found, and the parameters of a task with it filled in."""
+"""The preprocessing step of a task: what it found, and the parameters with that filled in.
+
+The refiner lays out the step alone: a dataset of type `pp_input` with one record, and one of type `pp_log`. Its job, which
+`generation/prepro.py` makes, is tried as often as the record allows. What it reports under `results` fills the `%%NAME%%` of
+the task's parameters when the task is refined for the second time.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from tasks_app.models import Dataset, File, JobMetadata, TaskParams
 from tasks_app.refining.preprocessing import fill_marks
 
 INPUT, LOG = "pp_input", "pp_log"
+TYPES = (INPUT, LOG)
 RESULTS = "results"
 """Key of the job's metadata with what it found: a text, or a list of texts, for each name."""
 

@@ -17,7 +17,7 @@ from tasks_app.refining.base import CannotRefine, Refined
 from tasks_app.refining.incexec import Comparison, OldDataset, compare, task_columns_again
 from tasks_app.submission import storing
 
-ME = "refiner"
+ME = storing.ME
 
 
 @transaction.atomic

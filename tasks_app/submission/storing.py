@@ -1,25 +1,83 @@
-"""Rows that refining makes. Call inside the transaction that moves the task on."""
+"""Rows that refining makes. But for `store`, call inside the transaction that moves the task on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.scopes import scope_of
-from tasks_app.domain.states import DatasetStatus
-from tasks_app.models import Dataset, JobParamsTemplate, Task, TaskParams
+from tasks_app.domain.states import DatasetStatus, FileStatus, TaskStatus
+from tasks_app.inputs import preprocessed
+from tasks_app.lifecycle import claims, task_moves
+from tasks_app.models import Dataset, File, JobParamsTemplate, PlannedOutput, Task, TaskParams
 from tasks_app.models import OutputTemplate as Template
 from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.dataset_attributes import Attributes
 from tasks_app.refining.base import DatasetSpec, OutputTemplate, Refined
 from tasks_app.submission.resource_typing import resource_type
 
+ME = "refiner"
+PREPROCESSING_RECORD = "preprocessing"
+PREPROCESSING_ATTEMPTS = 3
 ATTRIBUTES = {str(field.column): field.attname for field in Task._meta.concrete_fields}
 """The attribute of the task model for each column of JEDI's table."""
 SET_BY_MOVES = frozenset(
     {"jeditaskid", "status", "creationdate", "modificationtime", "statechangetime", "lockedby", "lockedtime"}
 )
+
+
+@transaction.atomic
+def store(task: Task, fence: int, refined: Refined) -> None:
+    """Store what refining found and move the task on; nothing when the claim is gone."""
+    task_id = task.id
+    if not claims.still_holds(task_id, fence):
+        return
+    # What a preprocessing step read and wrote stays in the books.
+    Dataset.objects.filter(task_id=task_id).exclude(type__in=preprocessed.TYPES, files__gt=0).delete()
+    # The task's own jobs write no log of the step.
+    Template.objects.filter(task_id=task_id, dataset__type=preprocessed.LOG).delete()
+    rows: list[Dataset] = []
+    for position, spec in enumerate(refined.datasets):
+        rows.append(create_dataset(task_id, position, spec, rows))
+    create_templates(task_id, refined.templates, rows)
+    store_texts(task_id, refined)
+    register_outputs(task, rows)
+    columns = task_attributes(refined.task)
+    to, reason = TaskStatus.DEFINED, "parameters are refined"
+    if _begin_preprocessing(task_id):
+        to, reason = (
+            TaskStatus.TOPREPROCESS,
+            "the preprocessing step is refined; what it finds completes the parameters",
+        )
+    else:
+        PlannedOutput.objects.filter(task_id=task_id).delete()
+    task_moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
+
+
+def _begin_preprocessing(task_id: int) -> bool:
+    """Store the record of a preprocessing step that refining has just laid out. Returns whether there is one."""
+    dataset = Dataset.objects.filter(task_id=task_id, type=preprocessed.INPUT).first()
+    if dataset is None or dataset.files:
+        return False
+    # As a pseudo input it is booked and tried again like any other.
+    File.objects.create(
+        task_id=task_id,
+        dataset_id=dataset.id,
+        lfn=PREPROCESSING_RECORD,
+        type="pseudo_input",
+        status=FileStatus.READY,
+        attempt=0,
+        max_attempt=PREPROCESSING_ATTEMPTS,
+        keep_track=1,
+        size=0,
+    )
+    Dataset.objects.filter(pk=dataset.id).update(
+        files=1, files_to_be_used=1, status=DatasetStatus.READY, state="closed"
+    )
+    return True
 
 
 def task_attributes(columns: Mapping[str, object]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tasks_app.generation import task_turns, throttle
 from tasks_app.generation.grid_view import World
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
-from tasks_app.submission import assignment, command_queue
+from tasks_app.submission import assignment, command_queue, refining_turns
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -189,7 +189,7 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     ]
     command(made, "pause")
     with pytest.raises(claims.LostClaimError):
-        refiner._refine(task_id, fence, queues_and_shares=assignment.Policy.read())
+        refining_turns.refine_task(task_id, fence, queues_and_shares=assignment.Policy.read())
     assert status(made) == "paused"
 
 

@@ -18,7 +18,7 @@ from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents import passes, registry
 from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
-from tasks_app.agents import commando, merger, messages, notification, post_processor
+from tasks_app.agents import commando, merger, messages, notification
 from tasks_app.agents.watchdogs import (
     archive,
     expired_datasets,
@@ -57,7 +57,7 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskStatusLog,
 )
-from tasks_app.outcomes import final_reports
+from tasks_app.outcomes import final_reports, finishing, task_progress
 from tasks_app.retries import task_changes
 from tasks_app.submission import command_queue
 from tests.flow.driving import settle, states, task
@@ -494,7 +494,7 @@ def test_progress_is_booked_where_the_row_is_free(make_task: Make, make_dataset:
     held, free = make_task(status="running", progress=0), make_task(status="running", progress=0)
     for one in (held, free):
         make_dataset(one, files=4, files_to_be_used=4, files_used=4, files_finished=2)
-    skips(of_task(held.id), post_processor._book_progress)
+    skips(of_task(held.id), task_progress.book_progress)
     assert (task(held.id).progress, task(free.id).progress) == (0, 50)
 
 
@@ -543,7 +543,7 @@ def test_a_task_that_is_ended_at_this_moment_is_not_ended_again(make_task: Make)
     ((_, fence),) = claims.claim_tasks("slow", ["toabort"], 1)
     freed = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"
     with pytest.raises(claims.LostClaimError):
-        waits(of_task(made.id), lambda: post_processor.finish(made.id, fence), then=freed, values=[made.id])
+        waits(of_task(made.id), lambda: finishing.finish(made.id, fence), then=freed, values=[made.id])
     assert task(made.id).status == "toabort"
 
 

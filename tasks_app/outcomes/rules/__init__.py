@@ -1,0 +1,1 @@
+"""How a task ends, and the sentence on it. Pure."""
