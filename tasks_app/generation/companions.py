@@ -3,118 +3,101 @@ when they run short."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 
 from jedisite.vocabulary.words import plural
-from tasks_app.generation.picker import DatasetRow, Picked, files_per_job, pick, pick_of_jobs, secondary_limit
+from tasks_app.generation.picker import pick, pick_of_jobs
+from tasks_app.generation.rules.sources import (
+    DatasetRow,
+    Picked,
+    Source,
+    copies_lacking,
+    files_per_job,
+    numbers_lacking,
+    secondary_limit,
+)
 from tasks_app.generation.turn_facts import TaskWork
 from tasks_app.lifecycle import task_moves
 from tasks_app.params.dataset_attributes import Attributes, is_tracked
-from tasks_app.splitting.chunk import InputFile, events_of
+from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.pairing import pair_again
 
 ME = "job_generator"
-MOST_COPIES = 5_000
-MOST_ROWS = 100_000
-"""Rows that are added to a secondary dataset at a time."""
 
 
-@dataclass(slots=True)
-class Companion:
-    """A secondary dataset, what was picked of it, and the order in which jobs take it."""
-
-    row: DatasetRow
-    picked: Picked
-    files: Sequence[InputFile]
-    grows: bool
-
-
-def read(cursor: psycopg.Cursor[Any], work: TaskWork, masters: int, most_jobs: int) -> list[Companion]:
-    """Files of every secondary dataset for that many master files and jobs."""
-    found = []
-    for dataset in work.secondaries():
-        row = work.row(dataset)
-        picked = pick(cursor, work.task.id, row, secondary_limit(row, masters, most_jobs))
-        found.append(Companion(row, picked, picked.files, dataset.state == "mutable"))
-    return found
-
-
-def paired(
+def read_sources(
     cursor: psycopg.Cursor[Any],
     work: TaskWork,
+    row: DatasetRow,
+    picked: Picked,
     files: Sequence[InputFile],
-    old_jobs: dict[int, int],
-    companions: Sequence[Companion],
-) -> Sequence[InputFile]:
-    """The master's files in the order in which they meet the numbers that they had; sequences are put in order too."""
-    sequence = next((c for c in companions if c.row.is_sequence), None)
+    most_jobs: int,
+) -> list[Source]:
+    """The master with those of its files of which jobs are to be made, and of every secondary dataset what they need."""
+    others = []
+    for dataset in work.secondaries():
+        other = work.row(dataset)
+        found = pick(cursor, work.task.id, other, secondary_limit(other, len(files), most_jobs))
+        others.append(Source(other, found, found.files))
+    return _paired(cursor, work, Source(row, picked, files), others)
+
+
+def _paired(cursor: psycopg.Cursor[Any], work: TaskWork, master: Source, others: Sequence[Source]) -> list[Source]:
+    """The master's files in the order in which they meet the numbers that they had, and the sequence in its order."""
+    files, old_jobs = master.files, master.picked.old_jobs
+    sequence = next((one for one in others if one.dataset.is_sequence), None)
     again = {file.file_id: old_jobs[file.file_id] for file in files if file.file_id in old_jobs}
     if sequence is None or not again or not work.keeps_numbers or work.in_order:
-        return files
-    own = pick_of_jobs(cursor, work.task.id, sequence.row, set(again.values()))
-    picked = sequence.picked
-    known = {file.file_id for file in picked.files}
-    more = [file for file in own.files if file.file_id not in known]
-    sequence.picked = Picked(
-        [*more, *picked.files], {**picked.old_jobs, **own.old_jobs}, {}, picked.back + len(more), picked.is_cut
-    )
+        return [master, *others]
+    numbers = _with_numbers_of(cursor, work.task.id, sequence, again)
     pairs = pair_again(
         files,
         again,
-        sequence.picked.files,
-        sequence.picked.old_jobs,
-        ratio=Attributes.parse(sequence.row.attributes).ratio,
-        per_job=files_per_job(sequence.row),
+        numbers.files,
+        numbers.old_jobs,
+        ratio=Attributes.parse(sequence.dataset.attributes).ratio,
+        per_job=files_per_job(sequence.dataset),
     )
-    sequence.files = pairs.numbers
-    return pairs.masters
+    ordered = Source(sequence.dataset, numbers, pairs.numbers)
+    return [replace(master, files=pairs.masters), *(ordered if one is sequence else one for one in others)]
+
+
+def _with_numbers_of(cursor: psycopg.Cursor[Any], task_id: int, sequence: Source, again: Mapping[int, int]) -> Picked:
+    """What was picked of a sequence, and the numbers that older jobs of these files had."""
+    picked = sequence.picked
+    own = pick_of_jobs(cursor, task_id, sequence.dataset, set(again.values()))
+    known = {file.file_id for file in picked.files}
+    more = [file for file in own.files if file.file_id not in known]
+    return Picked(
+        [*more, *picked.files], {**picked.old_jobs, **own.old_jobs}, {}, picked.back + len(more), picked.is_cut
+    )
 
 
 def add_copies(
-    cursor: psycopg.Cursor[Any], work: TaskWork, companion: Companion, masters: Sequence[InputFile], jobs: int
+    cursor: psycopg.Cursor[Any], work: TaskWork, short: Source, masters: Sequence[InputFile], jobs: int
 ) -> int:
     """Give a secondary dataset that runs short fresh rows for these master files. Returns how many.
 
     Every file of the dataset is used once more, or as often as it takes, and the first time the log of the task says so;
     a sequence goes on with its next numbers. A dataset that still grows is waited for.
     """
-    row = companion.row
-    if companion.grows or not is_tracked(row.attributes) or "LX" in work.rule:
+    row = short.dataset
+    if row.grows or not is_tracked(row.attributes) or "LX" in work.rule:
         return 0
     if row.is_sequence:
-        wanted = _files_wanted(row, masters, jobs) - len(companion.files)
-        return _add(cursor, work, row, _MORE_NUMBERS, copies=min(max(wanted, 1), MOST_ROWS))
+        return _add(cursor, work, row, _MORE_NUMBERS, copies=numbers_lacking(short, masters, jobs))
     cursor.execute(_DISTINCT_COUNT, {"task": work.task.id, "dataset": row.id})
     files, events, names, rows = cursor.fetchone() or (0, 0, 0, 0)
-    if not files:
-        return 0
-    ratio = Attributes.parse(row.attributes).values.get("er")
-    if ratio is None:
-        copies = math.ceil((_files_wanted(row, masters, jobs) - len(companion.files)) / files)
-    elif events:
-        have = sum(map(events_of, companion.files))
-        copies = math.ceil((ratio * sum(map(events_of, masters)) - have) / events)
-    else:
-        return 0
-    copies = max(1, min(copies, MOST_COPIES, MOST_ROWS // files))
-    if rows == files:
+    copies = copies_lacking(short, masters, jobs, files, events)
+    if copies and rows == files:
         they = "it is" if names == 1 else "they are"
         said = f"The secondary dataset {row.name} has {plural(names, 'file')}, too few for all jobs: {they} used again."
         task_moves.note_on_task(work.task.id, by=ME, reason=said)
-    return _add(cursor, work, row, _COPIES, copies=copies)
-
-
-def _files_wanted(row: DatasetRow, masters: Sequence[InputFile], jobs: int) -> int:
-    each_job = files_per_job(row)
-    if each_job:
-        return each_job * min(jobs, len(masters))
-    # A ratio is rounded up once a job, so one job more is the least that may be needed.
-    return math.ceil(Attributes.parse(row.attributes).ratio * len(masters))
+    return _add(cursor, work, row, _COPIES, copies=copies) if copies else 0
 
 
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s

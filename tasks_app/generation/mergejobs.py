@@ -26,8 +26,9 @@ from tasks_app.domain.scopes import scope_of
 from tasks_app.domain.states import TaskStatus
 from tasks_app.generation.builder import Builder, OutputStream, TaskFacts, job_walltime_s
 from tasks_app.generation.buildjobs import library_for
-from tasks_app.generation.picker import FIELDS, DatasetRow, Picked, pick
-from tasks_app.generation.store import Part, Source, store
+from tasks_app.generation.picker import FIELDS, pick
+from tasks_app.generation.rules.sources import DatasetRow, Picked, Source
+from tasks_app.generation.store import Part, store
 from tasks_app.generation.turn_facts import TaskWork, row_of
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import UNMERGED_TYPES

@@ -23,7 +23,8 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.domain.states import TaskStatus
 from tasks_app.generation.builder import Builder
 from tasks_app.generation.picker import pick
-from tasks_app.generation.store import Part, Source, store
+from tasks_app.generation.rules.sources import Source
+from tasks_app.generation.store import Part, store
 from tasks_app.generation.turn_facts import TaskWork
 from tasks_app.inputs.file_rows import hold
 from tasks_app.inputs.preprocessed import INPUT, LOG

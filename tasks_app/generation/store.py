@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import gt
@@ -17,7 +17,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.generation import builder as columns
 from tasks_app.generation.builder import Builder, Numbers, OutputStream
 from tasks_app.generation.buildjobs import attach
-from tasks_app.generation.picker import DatasetRow, Picked
+from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import file_uses, outbox
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import is_tracked
@@ -25,14 +25,6 @@ from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
 
 ME = "job_generator"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A dataset that the jobs read, and what was picked of it."""
-
-    dataset: DatasetRow
-    picked: Picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +330,7 @@ def _use_seeds(
 
 
 def _keep_history(
-    cursor: psycopg.Cursor[Any], task_id: int, groups: Sequence[Group], jobs: Sequence[int], old_jobs: dict[int, int]
+    cursor: psycopg.Cursor[Any], task_id: int, groups: Sequence[Group], jobs: Sequence[int], old_jobs: Mapping[int, int]
 ) -> None:
     """Which job tries the files of which older job again."""
     if not old_jobs:

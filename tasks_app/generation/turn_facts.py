@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +14,7 @@ from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.builder import OutputStream, TaskFacts
 from tasks_app.generation.buildjobs import LOCAL, failing_sites
-from tasks_app.generation.picker import DatasetRow
+from tasks_app.generation.rules.sources import DatasetRow
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.inputs.preprocessed import params_of
@@ -143,15 +142,6 @@ class TaskWork:
             scouting=self.scouting,
         )
 
-    def typical_files(self, master: DatasetRow, limits: SplitLimits) -> int:
-        """About how many files a job has, by which is decided how many are read."""
-        if limits.files_per_job:
-            return limits.files_per_job
-        if limits.events_per_job and master.events and master.files:
-            # A range that is cut short by the end of its file brings a second one along.
-            return max(1, math.ceil(limits.events_per_job * master.files / master.events)) + 1
-        return min(limits.max_files, 50)
-
 
 def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[OutputTemplate]:
     """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
@@ -180,6 +170,7 @@ def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
         dataset.files_to_be_used - dataset.files_used,
         dataset.events or 0,
         in_order,
+        dataset.state == "mutable",
     )
 
 

@@ -13,30 +13,23 @@ from django.db import transaction
 
 from brokerage_app.formulas.queue_room import room_of
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation import companions
 from tasks_app.generation.builder import Builder
 from tasks_app.generation.buildjobs import library_for
-from tasks_app.generation.companions import Companion
 from tasks_app.generation.grid_view import Known, World
-from tasks_app.generation.picker import Picked, chunk_of, pick
-from tasks_app.generation.store import Part, Source, free_seeds, leave_out, store
+from tasks_app.generation.picker import pick
+from tasks_app.generation.rules.job_plan import FILES_A_STEP, JobPlan, Level, Place, files_to_read, plan_jobs
+from tasks_app.generation.rules.sources import Picked, Source
+from tasks_app.generation.store import Part, free_seeds, leave_out, store
 from tasks_app.generation.turn_facts import TaskWork
 from tasks_app.generation.user_jobs import UserJobs
 from tasks_app.inputs.file_rows import hold
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.splitting.chunk import InputFile
-from tasks_app.splitting.limits import SplitLimits
-from tasks_app.splitting.plan import Candidate, Plan, plan
 from tasks_app.submission import sandboxes
-
-FILES_A_STEP = 40_000
-"""Files that one transaction hands out at most."""
-JOBS_A_STEP = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +112,6 @@ def generate(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """Jobs of files that need the same memory, with the sites that take them, by name."""
-
-    memory_mb: int
-    sites: list[SiteView]
-    choices: dict[str, Choice]
-
-
 @dataclass(slots=True)
 class Making:
     """The jobs of one turn, made step by step."""
@@ -154,56 +138,61 @@ class Making:
             self.first, self.known = found, self.world.known_of(self.work.task, needs)
         return found
 
-    def room(self, choice: Choice) -> int:
-        """How many more jobs a queue takes."""
-        crowd = self.world.crowd(self.work.needs, self.work.task)
-        return room_of(choice, self.world.site(choice.site), self.floor, crowd)
-
     def step(self, master: Dataset) -> bool:
-        """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""
+        """One transaction: pick, plan, build, store. Returns whether another step makes sense."""
         work, least = self.work, self.work.needs.memory_mb
         usual = self._level(least)
         if usual is None:
             return False
         row = work.row(master)
-        jobs = self._most(usual)
-        limits = work.limits(usual.sites[0])
-        limit = work.typical_files(row, limits) * (jobs + 1)
-        if limits.files_per_job is None:
-            limit = max(limit, limits.max_files + 1)
+        most_files = min(FILES_A_STEP, row.files_left)
+        limit = min(files_to_read(row, usual.places[0].limits, self._most(usual)), most_files)
         with transaction.atomic(), hot_cursor() as cursor:
             hold(cursor, work.task.id, work.fence)
             while True:
-                limit = min(limit, FILES_A_STEP, row.files_left)
                 without = {*self.unplaced, *self.stuck}
                 picked = pick(cursor, work.task.id, row, limit, least=least, without=without)
                 level = self._next_level(picked, usual)
                 if level is None:
                     return False
-                again = self._make(
-                    cursor, master, Source(row, picked), level, is_all=limit >= min(FILES_A_STEP, row.files_left)
+                files = picked.of_memory(level.memory_mb, least)
+                sources = companions.read_sources(cursor, work, row, picked, files, self._most(level))
+                made = plan_jobs(
+                    sources,
+                    level,
+                    most=self._most(level),
+                    is_all=limit == most_files,
+                    scouting=work.scouting,
+                    skip_short=work.skip_short,
                 )
-                if again:
+                if made.jobs:
+                    self._store(cursor, level, made, sources)
+                if made.left_out:
+                    leave_out(cursor, work.task.id, sources[0], made.left_out)
+                if made.jobs or made.left_out or self._is_mended(cursor, made, sources[0], level):
                     return True
-                if again is None:
-                    limit = FILES_A_STEP
+                if made.reads_on:
+                    limit = most_files
                     continue
                 self.stuck.add(level.memory_mb)
                 if not picked.is_cut and self.stuck.issuperset(picked.memory_levels(least)):
                     return False
 
-    def _level(self, memory_mb: int) -> _Level | None:
+    def _level(self, memory_mb: int) -> Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
-        verdict = self.verdict(memory_mb)
+        raised, verdict = memory_mb != self.work.needs.memory_mb, self.verdict(memory_mb)
         if verdict.chosen:
-            choices = {choice.site: choice for choice in verdict.chosen}
-            # By name, so that ties go by name.
-            return _Level(memory_mb, [self.world.site(name) for name in sorted(choices)], choices)
-        if memory_mb != self.work.needs.memory_mb:
+            return Level(memory_mb, [self._place(one) for one in sorted(verdict.chosen, key=lambda c: c.site)], raised)
+        if raised:
             self.unplaced[memory_mb] = verdict
         return None
 
-    def _next_level(self, picked: Picked, usual: _Level) -> _Level | None:
+    def _place(self, choice: Choice) -> Place:
+        work, site = self.work, self.world.site(choice.site)
+        room = room_of(choice, site, self.floor, self.world.crowd(work.needs, work.task))
+        return Place(site, choice, work.limits(site, choice.work_dir_mb), room)
+
+    def _next_level(self, picked: Picked, usual: Level) -> Level | None:
         """The memory of the next jobs: that of the first file for which there is a site and of which jobs can be made."""
         for memory_mb in picked.memory_levels(usual.memory_mb):
             if memory_mb in self.stuck:
@@ -215,72 +204,23 @@ class Making:
                 return level
         return None
 
-    def _most(self, level: _Level) -> int:
+    def _most(self, level: Level) -> int:
         """Jobs of one step."""
-        return min(sum(map(self.room, level.choices.values())), self.max_jobs - self.jobs, JOBS_A_STEP)
+        return level.most_jobs(self.max_jobs - self.jobs)
 
-    def _make(
-        self, cursor: psycopg.Cursor[Any], master: Dataset, source: Source, level: _Level, *, is_all: bool
-    ) -> bool | None:
-        """Make jobs of the files of one memory level. Returns whether another step makes sense; None when more files
-        have to be read before one job can be made."""
-        work, picked, most = self.work, source.picked, self._most(level)
-        files = _of_level(picked.files, level.memory_mb, work.needs.memory_mb)
-        raised = level.memory_mb != work.needs.memory_mb
-        others = companions.read(cursor, work, len(files), most)
-        files = companions.paired(cursor, work, files, picked.old_jobs, others)
-        limits = {site.name: work.limits(site, level.choices[site.name].work_dir_mb) for site in level.sites}
-        more = (picked.is_cut and len(picked.files) < source.dataset.files_left) or master.state == "mutable"
-        cut = plan(
-            chunk_of(source.dataset, files, [(other.row, other.files) for other in others]),
-            [
-                Candidate(
-                    site.name,
-                    limits[site.name],
-                    choice.weight,
-                    choice.queued,
-                    self.room(choice),
-                    site.portion or None,
-                )
-                for site in level.sites
-                for choice in (level.choices[site.name],)
-            ],
-            # Files of another memory come back one by one: more of them may never come.
-            scouting=work.scouting,
-            more_to_come=more and not raised,
-            most_groups=most,
-            skip_short=work.skip_short,
-        )
-        if cut.shares:
-            self._store(cursor, level, limits, cut, [source, *(Source(other.row, other.picked) for other in others)])
-        if cut.left_out:
-            leave_out(cursor, work.task.id, source, cut.left_out)
-        if cut.shares or cut.left_out:
-            return True
-        if more and not raised and cut.short_of is None and not cut.too_short and not is_all:
-            return None
-        return self._explain(cursor, cut, files, others, most)
-
-    def _store(
-        self,
-        cursor: psycopg.Cursor[Any],
-        level: _Level,
-        limits: dict[str, SplitLimits],
-        cut: Plan,
-        sources: Sequence[Source],
-    ) -> None:
+    def _store(self, cursor: psycopg.Cursor[Any], level: Level, made: JobPlan, sources: Sequence[Source]) -> None:
         """Store the jobs of all sites, and count them on the snapshot of the sites."""
         work, streams = self.work, self.work.streams()
         inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
         parts = []
-        for name, groups in cut.by_site().items():
-            platform = level.choices[name].platform
+        for place, groups in ((one.place, one.groups) for one in made.jobs):
+            platform = place.choice.platform
             facts = replace(work.facts, cmt_config=platform) if platform else work.facts
             build = Builder(
                 facts,
                 work.needs_with(level.memory_mb),
-                self.world.site(name),
-                limits[name],
+                place.site,
+                place.limits,
                 streams,
                 work.template,
                 inputs,
@@ -301,29 +241,17 @@ class Making:
             site = self.world.site(part.build.site.name)
             self.world.made(site.name, len(part.groups), work.task, cores=work.needs.cores_at(site))
 
-    def _explain(
-        self,
-        cursor: psycopg.Cursor[Any],
-        cut: Plan,
-        files: Sequence[InputFile],
-        others: Sequence[Companion],
-        most: int,
-    ) -> bool:
-        """See why no job was made of these files. Returns whether that is mended."""
-        if cut.short_of is not None:
-            short = next(other for other in others if other.row.id == cut.short_of)
-            if companions.add_copies(cursor, self.work, short, files, most):
+    def _is_mended(self, cursor: psycopg.Cursor[Any], made: JobPlan, master: Source, level: Level) -> bool:
+        """See what the next job lacks. Returns whether that is mended."""
+        short = made.short_of
+        if short is not None:
+            if companions.add_copies(cursor, self.work, short, master.files, self._most(level)):
                 return True
-            grows = "; it still grows" if short.grows else ""
-            self.waits_for = f"the secondary dataset {short.row.name} has too few files left for the next job{grows}"
-        elif cut.too_short:
-            names = ", ".join(cut.too_short)
+            grows = "; it still grows" if short.dataset.grows else ""
+            self.waits_for = (
+                f"the secondary dataset {short.dataset.name} has too few files left for the next job{grows}"
+            )
+        elif made.too_short:
+            names = ", ".join(made.too_short)
             self.waits_for = f"the next job would be too short for the sites that could take it: {names}"
         return False
-
-
-def _of_level(files: Sequence[InputFile], memory_mb: int, least: int) -> Sequence[InputFile]:
-    """The files whose jobs ask for that memory; `least` is what every job asks for."""
-    if memory_mb == least and not any(file.memory > least for file in files):
-        return files
-    return [file for file in files if max(file.memory, least) == memory_mb]

@@ -15,7 +15,8 @@ from tasks_app.explaining.why_task import look
 from tasks_app.generation.builder import Numbers
 from tasks_app.generation.grid_view import World
 from tasks_app.generation.picker import pick
-from tasks_app.generation.store import FilesTakenError, Source, _use, _use_seeds
+from tasks_app.generation.rules.sources import Source
+from tasks_app.generation.store import FilesTakenError, _use, _use_seeds
 from tasks_app.generation.turn_facts import row_of
 from tasks_app.generation.work import generate
 from tasks_app.lifecycle import claims
