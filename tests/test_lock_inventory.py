@@ -39,9 +39,9 @@ TESTED: dict[str, str] = {
     "tasks_app/commands/obeying.py:obey_next 2": (
         f"{_LOCKS}:test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then"
     ),
-    "tasks_app/agents/merger.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",
-    "tasks_app/agents/messages.py:_place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
-    "tasks_app/agents/notification.py:_claim": f"{_PASSED}[mails]",
+    "tasks_app/generation/merge_turns.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",
+    "tasks_app/messaging/publishing.py:place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
+    "tasks_app/messaging/sending.py:claim_mails": f"{_PASSED}[mails]",
     "tasks_app/outcomes/task_progress.py:book_progress": (f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"),
     "tasks_app/outcomes/finishing.py:finish": _ENDED,
     "tasks_app/outcomes/finishing.py:finish 2": _ENDED,

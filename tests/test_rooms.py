@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("jedisite", "brokerage_app", "tasks_app", "events_app")
 LONGEST = 400
+AGENT_LINES = 70
+QUERIES = {"filter", "exclude", "update", "raw", "create", "bulk_create", "bulk_update", "delete", "save", "cursor"}
 ONE_FILE = {"tasks_app/gpi/client.py"}
 """Longer, since users copy it to where nothing of ours is installed: one file, or it would not be a copy of one."""
 LOOSE = {
@@ -63,3 +65,15 @@ def test_the_name_of_a_module_leads_to_one_place(app: str) -> None:
     loose = ROOT / app
     names = Counter(path.stem for path in modules(app) if path.parent != loose and not apart & set(path.parts))
     assert {name: count for name, count in names.items() if count > 1 and name not in SHARED_NAMES} == {}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tasks_app" / "agents").glob("*.py")), ids=lambda path: path.stem)
+def test_an_agent_claims_calls_and_releases(path: Path) -> None:
+    """What it decides, reads and writes stands in a stage: no statement, no query, and not much of anything else."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    statements = [text for text in texts if {"SELECT", "UPDATE", "INSERT", "DELETE", "EXISTS"} & set(text.split())]
+    queries = [node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in QUERIES]
+    assert (statements, queries) == ([], [])
+    assert len(path.read_text().splitlines()) <= AGENT_LINES

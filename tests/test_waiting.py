@@ -33,7 +33,7 @@ from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report
 from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
-from tasks_app.inputs import changes, readers, schedules
+from tasks_app.inputs import changes, readers, released_files, schedules
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
@@ -55,7 +55,6 @@ from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_out
 from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
-from tasks_app.scouts import scouting
 from tasks_app.submission import amending, sandbox_uploads, sandboxes, storing, submitting
 from tasks_app.upkeep import analysis_classes, killing, nearly_complete, queue_filling
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
@@ -532,10 +531,10 @@ def datasets_that_lost_files(made: SimpleNamespace) -> Held:
     return Held(low, whole(lost_outputs.count_files, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
 
 
-@at("tasks_app/scouts/scouting.py:_set_released")
+@at("tasks_app/inputs/released_files.py:_set_released")
 def datasets_of_scouts(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
-    return Held(low, whole(scouting._set_released, {high[2]: 1, low[2]: 1}), free=high)
+    return Held(low, whole(released_files._set_released, {high[2]: 1, low[2]: 1}), free=high)
 
 
 @at("tasks_app/generation/store.py:_count")

@@ -9,8 +9,7 @@ from django.utils import timezone
 from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.messaging.inbox import process_next
-from tasks_app.models import InMessage
+from tasks_app.messaging.inbox import parked_messages, process_next
 
 LIMIT = 200
 
@@ -23,5 +22,5 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     while items < limit and process_next(now):
         items += 1
         renew_lease()
-    parked = InMessage.objects.filter(parked__isnull=False).count() if items else 0
+    parked = parked_messages() if items else 0
     return Pass(items, f"{plural(parked, 'message is', 'messages are')} parked" if parked else "", more=items == limit)

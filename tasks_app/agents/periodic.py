@@ -10,7 +10,7 @@ from django.utils import timezone
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from tasks_app.domain.states import TASK_GENERATING
-from tasks_app.inputs.schedules import ME, end_with_tasks, make_due
+from tasks_app.inputs.schedules import ME, due_by, end_with_tasks, make_due
 from tasks_app.lifecycle import claims
 
 LIMIT = 100
@@ -21,7 +21,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Make what is due. Tasks that are paused, pending or throttled are left out until they go on."""
     now = now or timezone.now()
     end_with_tasks(now)
-    due = f"""EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL
-                         AND p.next_due <= '{now.isoformat()}'::timestamptz)"""  # noqa: S608 - a time, not a text
-    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=due, even_waiting=True, agent=ME)
+    claimed = claims.claim_tasks(
+        owner(), sorted(TASK_GENERATING), limit, condition=due_by(now), even_waiting=True, agent=ME
+    )
     return Pass(claims.for_each(claimed, partial(make_due, now=now), by=ME), more=len(claimed) == limit)

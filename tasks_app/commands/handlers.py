@@ -17,7 +17,7 @@ from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JobStatus, TaskCommand, TaskStatus
 from tasks_app.generation import nuclei
-from tasks_app.lifecycle import attempts, file_moves, task_moves
+from tasks_app.lifecycle import attempts, file_moves, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
 from tasks_app.models import Task
 from tasks_app.models.task import SCOUTS_SKIPPED
@@ -192,7 +192,7 @@ def complete_reassign(task: Task, order: Order, fence: int) -> str:
     to, reason = _next_of(old), "goes on"
     if order.given("back"):
         to, reason = old, f"back, reassigned to {place}"
-    if to in _AFTER_ASSIGNING and nuclei.waits_for_nucleus(task):
+    if to in _AFTER_ASSIGNING and nucleus_waits.needs_nucleus(task):
         to, more["old_status"] = TaskStatus.ASSIGNING, to
     task_moves.move_task(task.id, to, by=order.by, reason=reason, fence=fence, **(columns | more))
     return place

@@ -16,13 +16,13 @@ from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
+from tasks_app.inputs.released_files import release_scouts_again
 from tasks_app.lifecycle import attempts, file_moves, serials, task_moves
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
-from tasks_app.scouts.scouting import release_scouts_again
 from tasks_app.submission import command_queue, known_names
 from tasks_app.submission.rehearsal import rehearse
 from tasks_app.submission.storing import register_outputs

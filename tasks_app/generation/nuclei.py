@@ -9,20 +9,15 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from brokerage_app.brokers import production_task
 from brokerage_app.brokers.production_task import Decision, Destination
 from brokerage_app.cases.gathering import (
     NUCLEUS,
     Gathering,
-    Output,
     RemainingWork,
     asked_token,
     group_of,
-    is_gathered,
     remaining_hs06s,
 )
-from brokerage_app.grid.configured import configuration
-from brokerage_app.models import Site
 from brokerage_app.policy.workqueues import RESOURCE
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.stored import as_json, from_json
@@ -32,38 +27,15 @@ from tasks_app.generation.turn_facts import needs_of
 from tasks_app.inputs.locality import inputs_of
 from tasks_app.inputs.preprocessed import params_of
 from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle.nucleus_waits import as_output, gathered_by_nucleus
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.split_codes import CODES
 from tasks_app.params.splitrule import SplitRule
 
-NUCLEUS_ROLE: Final = "nucleus"
-GATHERED_TYPES: Final = ("output", "log")
 WORKS_IN: Final = (TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING, TaskStatus.PENDING)
 AT_WORK: Final = (TaskStatus.SCOUTING, TaskStatus.RUNNING)
 """A task that was reassigned in the midst of these goes on in them."""
-
-
-def waits_for_nucleus(task: Task) -> bool:
-    """Whether a task has to be given a nucleus before its jobs are made: it is of a kind that gets one, and there are some."""
-    if not production_task.is_responsible(configuration(), task.vo or "", task.prod_source_label or ""):
-        return False
-    places = [d.destination for d in _gathered(task.id)]
-    return production_task.needs_nucleus(task.cloud, task.nucleus, places) and _has_nuclei()
-
-
-def _has_nuclei() -> bool:
-    return Site.objects.filter(role=NUCLEUS_ROLE).exists()
-
-
-def _gathered(task_id: int) -> list[Dataset]:
-    """Datasets that a nucleus is to gather: not those for which the task names an endpoint, or that stay where they are made."""
-    found = Dataset.objects.filter(task_id=task_id, type__in=GATHERED_TYPES).order_by("list_position", "id")
-    return [d for d in found if (not d.destination or is_gathered(d.destination)) and not _output(d).is_distributed]
-
-
-def _output(dataset: Dataset) -> Output:
-    return Output.of(dataset.id, dataset.name, dataset.storage_token, dataset.destination)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +71,7 @@ def asked_of(task: Task, now: datetime) -> Asked:
         inputs=inputs_of(task),
     )
     gathering = Gathering(
-        tuple(_output(dataset) for dataset in _gathered(task.id)),
+        tuple(as_output(dataset) for dataset in gathered_by_nucleus(task.id)),
         on_master=bool(raw.get("taskBrokerOnMaster")),
         parent_nucleus=parent_nucleus,
         parent_full_chain=parent_chain,

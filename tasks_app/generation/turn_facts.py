@@ -18,6 +18,7 @@ from tasks_app.generation.rules.sources import DatasetRow
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.inputs.preprocessed import params_of
+from tasks_app.inputs.rules.scout_share import will_scout
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params import buildstep, special_handling
@@ -154,7 +155,7 @@ def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:
     unreleased = sum(max(master.files - master.files_to_be_used, 0) for master in masters)
     mutable = any(master.state == "mutable" for master in masters)
     if task.status == TaskStatus.SCOUTING:
-        return scouts.will_scout(rule)
+        return will_scout(rule)
     return scouts.chunk_is_scout(rule, unreleased=unreleased, mutable=mutable)
 
 

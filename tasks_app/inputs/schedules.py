@@ -114,3 +114,9 @@ def end_with_tasks(now: datetime) -> None:
                 WHERE p.ended IS NULL AND t.jeditaskid = p.jeditaskid AND t.status = ANY(%s)""",
             [now, sorted(ENDING)],
         )
+
+
+def due_by(now: datetime) -> str:
+    """SQL on the row `t` of a task: its schedule has a due time."""
+    return f"""EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL
+                          AND p.next_due <= '{now.isoformat()}'::timestamptz)"""  # noqa: S608 - a time, not a text

@@ -1,4 +1,4 @@
-"""Tasks that wait for a nucleus: when one is looked for again, and what ends a wait before its time.
+"""Tasks that wait for a nucleus: which do, when one is looked for again, and what ends a wait before its time.
 
 A look sets the time of the next one before it reads anything, counted from when the pass read the grid. So a change of the
 grid is later than the look that has not seen it, and a wait that is made shorter meanwhile stays shorter.
@@ -13,9 +13,15 @@ from typing import Any, Final
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.models import GridVersion
+from brokerage_app.brokers import production_task
+from brokerage_app.cases.gathering import Output, is_gathered
+from brokerage_app.grid.configured import configuration
+from brokerage_app.models import GridVersion, Site
 from tasks_app.configured import timeout_limits
-from tasks_app.models import Task
+from tasks_app.models import Dataset, Task
+
+NUCLEUS_ROLE: Final = "nucleus"
+GATHERED_TYPES: Final = ("output", "log")
 
 # Whose time comes within the least wait is left to it: a wait that was made shorter says no more when the task was looked at.
 _CHANGED = """
@@ -33,6 +39,28 @@ UPDATE jedi_tasks SET next_check_at = greatest(clock_timestamp(), next_check_at 
        AND jeditaskid IN (SELECT jeditaskid FROM jedi_datasets WHERE datasetname = ANY(%(names)s::text[]) AND type = 'input')
      ORDER BY jeditaskid FOR UPDATE)
 """
+
+
+def needs_nucleus(task: Task) -> bool:
+    """Whether a task has to be given a nucleus before its jobs are made: it is of a kind that gets one, and there are some."""
+    if not production_task.is_responsible(configuration(), task.vo or "", task.prod_source_label or ""):
+        return False
+    places = [d.destination for d in gathered_by_nucleus(task.id)]
+    return production_task.needs_nucleus(task.cloud, task.nucleus, places) and _has_nuclei()
+
+
+def _has_nuclei() -> bool:
+    return Site.objects.filter(role=NUCLEUS_ROLE).exists()
+
+
+def gathered_by_nucleus(task_id: int) -> list[Dataset]:
+    """Datasets that a nucleus is to gather: not those for which the task names an endpoint, or that stay where they are made."""
+    found = Dataset.objects.filter(task_id=task_id, type__in=GATHERED_TYPES).order_by("list_position", "id")
+    return [d for d in found if (not d.destination or is_gathered(d.destination)) and not as_output(d).is_distributed]
+
+
+def as_output(dataset: Dataset) -> Output:
+    return Output.of(dataset.id, dataset.name, dataset.storage_token, dataset.destination)
 
 
 def due_values() -> dict[str, Any]:

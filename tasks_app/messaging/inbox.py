@@ -91,3 +91,8 @@ def try_again(ids: list[int]) -> int:
             [ids],
         )
         return int(cursor.rowcount)
+
+
+def parked_messages() -> int:
+    """Messages that are tried no more until somebody looks at them."""
+    return InMessage.objects.filter(parked__isnull=False).count()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
 import psycopg
 from django.db import transaction
 
+from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.job_errors import main_error
@@ -159,3 +162,15 @@ def _how(build_id: int) -> str:
     error = main_error(vars(job))
     why = f": {error.key}, {error.detail or error.sentence}" if error else ""
     return f"({build_id} at {job.site}) {'failed' if job.status == JobStatus.FAILED else 'was ' + job.status}{why}"
+
+
+def settle_all(found: Iterable[tuple[int, int]], *, by: str) -> int:
+    """Settle each (task, dataset); a task for which that fails is left aside for a while. Returns how many jobs moved."""
+    datasets = defaultdict(list)
+    for task_id, dataset_id in found:
+        datasets[task_id].append(dataset_id)
+
+    def work(task_id: int) -> int:
+        return sum(settle(task_id, dataset_id, by=by) for dataset_id in datasets[task_id])
+
+    return troubles.each(by, datasets, work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tasks_app.scouts.scouting import SHARE_IS_OUT
+from tasks_app.inputs.released_files import SHARE_IS_OUT
 
 # A task is complete when each master input is: all of its files finished or failed for good, and no more will come.
 _ALL_PROCESSED = """

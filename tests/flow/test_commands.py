@@ -16,6 +16,7 @@ from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
 from tasks_app.generation import task_turns, throttle
 from tasks_app.generation.grid_view import World
+from tasks_app.inputs import feeding_turns
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
 from tasks_app.submission import assignment, command_queue, refining_turns
@@ -201,7 +202,7 @@ def surroundings() -> task_turns.Surroundings:
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
     for name, state, turn in (
-        ("lab.a", "defined", lambda t, f: feeder.feed_task(t, f, now=timezone.now(), portion=50_000)),
+        ("lab.a", "defined", lambda t, f: feeding_turns.feed_task(t, f, now=timezone.now(), portion=50_000)),
         ("lab.b", "ready", lambda t, f: task_turns.take_turn(Task.objects.get(pk=t), f, surroundings(), 10)),
     ):
         add_dataset(f"{name}.in", 2)
@@ -300,7 +301,7 @@ def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
         (made, "is aborted, and all of its files were processed"),
         (early, "was aborted before it had any input"),
     ):
-        assert (status(one), "run it again (incexec)" in advice(one)) == ("aborted", True)
+        assert (status(one), "again (incexec)" in advice(one)) == ("aborted", True)
         with pytest.raises(command_queue.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
             command(one, "retry")
         assert command(one, "incexec").status == "done"
@@ -321,7 +322,7 @@ def test_a_task_that_failed_before_it_had_input_is_done_when_advice_is_followed(
     settle()
     assert status(made) == "failed"
     blocked = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
-    assert blocked is not None and "run it again (incexec)" in blocked.advice
+    assert blocked is not None and "again (incexec)" in blocked.advice
     says = f"task {made} is failed and never had any input; nothing to retry. To have it looked up, run it again with incexec"
     with pytest.raises(command_queue.CommandRefusedError, match=says):
         command(made, "retry")

@@ -24,6 +24,7 @@ from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.states import COMMAND_ACCEPTED_IN, TaskCommand
 from tasks_app.lifecycle import task_moves
 from tasks_app.messaging import mail as mails
+from tasks_app.messaging import sending
 from tasks_app.messaging.rules import mail_summary
 from tasks_app.models import Command, Job, Notification, Task
 from tasks_app.submission import command_queue
@@ -279,7 +280,7 @@ def test_a_server_that_does_not_answer_is_tried_again_with_growing_pauses(settin
     run_task()
     use(settings, Refusing(ConnectionRefusedError))
     now = NOW
-    for attempt in range(1, notification.ATTEMPTS + 1):
+    for attempt in range(1, sending.ATTEMPTS + 1):
         assert notification.run(now=now).items == 1
         assert notification.run(now=now).items == 0
         row = Notification.objects.get()
@@ -315,7 +316,7 @@ def test_a_mailer_that_is_killed_repeats_the_mail_under_the_same_id(settings: An
         notification.run(now=NOW)
     use(settings, Refusing(None))
     assert notification.run(now=NOW + timedelta(minutes=1)).items == 0, "whoever took it may still be at it"
-    notification.run(now=NOW + notification.LEASE)
+    notification.run(now=NOW + sending.LEASE)
     ids = [sent.extra_headers["Message-ID"] for sent in mail.outbox]
     assert len(ids) == 2 and len(set(ids)) == 1
     assert re.fullmatch(rf"<jedi\.{made}\.\d+@grid\.lab>", ids[0])

@@ -11,9 +11,8 @@ from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.agents.libraries import settle_all
 from tasks_app.configured import timeout_limits
-from tasks_app.outcomes.libraries import forgotten_libraries
+from tasks_app.outcomes.libraries import forgotten_libraries, settle_all
 
 ME = "waiting_for_lib"
 LIMIT = 50

@@ -19,6 +19,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.units import percentile
+from tasks_app.inputs.rules.scout_share import HAS_SCOUTED, WILL_SCOUT
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.scouts.rules.scout_metrics import (
     SIZE_RULES,
@@ -28,7 +29,6 @@ from tasks_app.scouts.rules.scout_metrics import (
     Presets,
     efficiencies_percent,
 )
-from tasks_app.scouts.rules.scouts import HAS_SCOUTED, WILL_SCOUT
 
 ANALYSIS_LABELS: Final = frozenset({"user", "panda"})
 BUILD_ATTEMPTS: Final = 3

@@ -18,7 +18,7 @@ from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents import passes, registry
 from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
-from tasks_app.agents import commando, merger, messages, notification
+from tasks_app.agents import commando, merger
 from tasks_app.agents.watchdogs import (
     archive,
     expired_datasets,
@@ -34,11 +34,11 @@ from tasks_app.configured import timeout_limits
 from tasks_app.counts import sampling
 from tasks_app.dispatch import harvester_commands as harvester
 from tasks_app.failures import booking
-from tasks_app.generation import mergejobs
+from tasks_app.generation import merge_turns, mergejobs
 from tasks_app.inputs import file_rows
 from tasks_app.lifecycle import claims, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_free_jobs
-from tasks_app.messaging import effects, inbox
+from tasks_app.messaging import effects, inbox, publishing, sending
 from tasks_app.models import (
     CatalogueDataset,
     Command,
@@ -352,7 +352,7 @@ def mails(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     due = timezone.now() - timedelta(hours=1)
     rows = [Notification.objects.create(task_id=made.id, status=status, next_try=due) for status in ("done", "paused")]
     left = lambda: set(Notification.objects.filter(attempts=0).values_list("id", flat=True))  # noqa: E731
-    return "notifications", "id", [row.id for row in rows], lambda: notification._claim(9, timezone.now()), left
+    return "notifications", "id", [row.id for row in rows], lambda: sending.claim_mails(9, timezone.now()), left
 
 
 def changes(make_task: Make, make_job: Make) -> tuple[Any, ...]:
@@ -523,10 +523,10 @@ def test_one_publisher_gives_places_at_a_time(make_task: Make) -> None:
     OutMessage.objects.create(topic="t", kind="k", payload={})
 
     def place() -> int:
-        return messages._place(9)
+        return publishing.place(9)
 
     with another() as other:
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [messages.LOCK_ID])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [publishing.LOCK_ID])
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '200ms'")
         try:
@@ -600,10 +600,10 @@ def _logs(task_id: int) -> list[Any]:
 def test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it(make_task: Make) -> None:
     made = make_task(status="running")
     said = mergejobs.Made(0, (Skip("A", "site_offline", "it is {}", ("offline",)),))
-    skips(of_task(made.id), lambda: merger._say(made.id, said))
+    skips(of_task(made.id), lambda: merge_turns._say(made.id, said))
     assert task(made.id).error_dialog is None
-    merger._say(made.id, said)
-    assert (task(made.id).error_dialog or "").startswith(merger.WAITS)
+    merge_turns._say(made.id, said)
+    assert (task(made.id).error_dialog or "").startswith(merge_turns.WAITS)
 
 
 # --- messages of other systems

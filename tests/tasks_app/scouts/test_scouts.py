@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks_app.inputs.rules.scout_share import CHUNKS, MasterFiles, release, will_scout
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.scouts.rules.scouts import (
-    CHUNKS,
     Due,
-    MasterFiles,
     Refresh,
     RefreshView,
     ScoutProgress,
@@ -19,9 +18,7 @@ from tasks_app.scouts.rules.scouts import (
     judged_when,
     measure_again,
     refresh_when,
-    release,
     scout_priority,
-    will_scout,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
