@@ -34,11 +34,11 @@ KNOWN = {
     "JEDI_PROXIES": "comma list of addresses or networks whose X-Forwarded-For counts (default: with JEDI_HTTPS this machine)",
     "JEDI_HSTS_S": "with JEDI_HTTPS: seconds for which browsers are to use https only (default a year; 0: not told)",
     "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
-    "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default 7200)",
+    "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default: the time-out job.heartbeat)",
     "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
-    "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
-    "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
-    "JEDI_PENDING_RETRY_S": "longest wait in pending in seconds (default 60; 0: by cause, up to 1 h)",
+    "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default: the time-out job.sent)",
+    "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at a growing input dataset (default: the time-out dataset.growing)",
+    "JEDI_PENDING_RETRY_S": "longest wait in pending in seconds (default: the time-out task.quick_retry; 0: by cause)",
     "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs",
     "JEDI_MOST_ACTIVE_TASKS": "active tasks of one label that a user may have (default: no limit)",
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
@@ -81,13 +81,13 @@ if _unknown:
 JEDI_LIGHT = False
 """True for a command that needs neither database nor agents: see light_settings."""
 JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
-JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
+JEDI_HEARTBEAT_TIMEOUT_S: int | None = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=None)
 JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)
-JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
+JEDI_SENT_TIMEOUT_S: int | None = env.int("JEDI_SENT_TIMEOUT_S", default=None)
 JEDI_TURN_S = env.float("JEDI_TURN_S", default=45)
-JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
+JEDI_OPEN_DATASET_INTERVAL_S: int | None = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=None)
 JEDI_MOST_ACTIVE_TASKS: int | None = env.int("JEDI_MOST_ACTIVE_TASKS", default=None)
-JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
+JEDI_PENDING_RETRY_S: int | None = env.int("JEDI_PENDING_RETRY_S", default=None)
 JEDI_CHECK_OUTPUTS = env.str("JEDI_CHECK_OUTPUTS", default="report")
 if JEDI_CHECK_OUTPUTS not in ("off", "report", "pause"):
     raise ImproperlyConfigured(f"JEDI_CHECK_OUTPUTS is {JEDI_CHECK_OUTPUTS!r}; it may be off, report or pause")

@@ -33,9 +33,8 @@ def limit(name: str, suffix: str = "", *, vo: str = "") -> timedelta:
         found = configuration().source(*PARAMETERS[name], suffix, vo=vo)
         if found.row is not None:
             return timedelta(hours=found.value)
-    if not row.setting:
-        return row.default
-    return timedelta(seconds=getattr(settings, row.setting))
+    set_here = getattr(settings, row.setting) if row.setting else None
+    return row.default if set_here is None else timedelta(seconds=set_here)
 
 
 def variants(name: str) -> list[tuple[str, str]]:

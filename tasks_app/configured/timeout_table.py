@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from brokerage_app.policy import filling
 from tasks_app.domain import throttling
-from tasks_app.domain.job_timeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule
+from tasks_app.domain.job_timeouts import SILENCE, TIMEOUTS, Do, Labels, Priority, TimeoutRule
 from tasks_app.domain.killcodes import kill_code
 
 Thing = Literal["task", "job", "dataset", "lock", "record"]
@@ -83,9 +83,6 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 
-_SILENCE = frozenset({"sent", "heartbeat"})
-"""Rules that are looked at every few seconds; the others every minute."""
-
 _JOB_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {"sent": "JEDI_SENT_TIMEOUT_S", "heartbeat": "JEDI_HEARTBEAT_TIMEOUT_S"}
 )
@@ -102,7 +99,7 @@ def _job_row(rule: TimeoutRule) -> Timeout:
         effect = "failed: its inputs are tried again, as one more failure"
     else:
         effect = "its transfer is looked at again"
-    agent = "lost_jobs" if rule.name in _SILENCE else "job_timeouts"
+    agent = "lost_jobs" if rule.name in SILENCE else "job_timeouts"
     setting = _JOB_SETTINGS.get(rule.name, "")
     states = tuple(sorted(rule.statuses))
     return Timeout(f"job.{rule.name}", "job", states, condition, rule.limit, effect, source, agent, setting)
@@ -371,8 +368,8 @@ TABLE: Final[Mapping[str, Timeout]] = MappingProxyType(
 )
 """All rows by name."""
 
-SILENT_JOB_RULES: Final = _SILENCE
-SLOW_JOB_RULES: Final = frozenset(rule.name for rule in TIMEOUTS) - _SILENCE
+SLOW_JOB_RULES: Final = frozenset(rule.name for rule in TIMEOUTS) - SILENCE
+"""Rules that are looked at every minute; those of silence every few seconds."""
 
 PARAMETERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {

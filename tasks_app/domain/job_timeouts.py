@@ -77,6 +77,10 @@ class QueueView:
     def closed(self) -> bool:
         return self.status in ("offline", "test")
 
+    @property
+    def is_exempt(self) -> bool:
+        return self.no_reassign or self.status == "paused"
+
 
 @dataclass(frozen=True, slots=True)
 class JobView:
@@ -323,11 +327,21 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("active_analysis", _ACTIVE - {J.MERGING}, _ANALY, "created", 7 * D, EXPIRED, _NOT_ENDED, TOO_LONG),
 )
 """All time-outs; of those that are over, the first one counts."""
+SILENCE: Final = frozenset({"sent", "heartbeat"})
+"""The time-outs after which a job at a pilot counts as lost."""
+
+
+def silence(job: JobView, settings: TimeoutSettings) -> tuple[datetime, timedelta] | None:
+    """Since when the pilot of a job is silent, and how long it may be; None when no such time-out concerns the job."""
+    if job.queue.is_exempt:
+        return None
+    rules = (rule for rule in TIMEOUTS if rule.name in SILENCE and _concerns(rule, job))
+    return next(((_moment(rule.since, job), limit_of(rule, job, settings)) for rule in rules), None)
 
 
 def timeout_of(job: JobView, now: datetime, settings: TimeoutSettings | None = None) -> JobTimeout | None:
     """What is to be done with a job now, or None."""
-    if job.queue.no_reassign or job.queue.status == "paused":
+    if job.queue.is_exempt:
         return None
     settings = settings or TimeoutSettings()
     for rule in TIMEOUTS:

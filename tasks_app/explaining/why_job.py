@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.grid import installed_policy
 from brokerage_app.models import JobCount, Queue, VerdictRecord
+from tasks_app.configured import timeout_limits
+from tasks_app.domain import job_timeouts
 from tasks_app.domain.job_errors import error_of
-from tasks_app.domain.states import JobStatus
+from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
 from tasks_app.explaining import merging_facts
 from tasks_app.explaining.queries import pilots_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
@@ -23,6 +24,7 @@ from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, Queu
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
+from tasks_app.upkeep import overdue
 from tasks_app.usage.share_use import loads
 
 LOG_ROWS: Final = 200
@@ -65,6 +67,7 @@ def look(job: JobColumns, now: datetime) -> Why:
     builder = builder_of(job)
     waits, site = job.status == JobStatus.ACTIVATED, job.site or ""
     pilots = [found for _, found in pilots_of(_HERE, {"site": site}, now)] if waits and site else []
+    silence = _silence(job) if job.status in JOB_AT_PILOT else None
     facts = JobFacts(
         status=job.status,
         site=site,
@@ -77,7 +80,8 @@ def look(job: JobColumns, now: datetime) -> Why:
         pilot=pilots[0] if pilots else None,
         queue=_queue(job) if waits and site else QueueFact(),
         silent_s=max((now - job.heartbeat_at).total_seconds(), 0.0) if job.heartbeat_at else None,
-        timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
+        timeout_s=silence[1].total_seconds() if silence else None,
+        counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
         unwalled=_unwalled(job, site) if waits and site else "",
     )
@@ -101,6 +105,23 @@ def why(job: JobColumns, now: datetime | None = None) -> dict[str, Any]:
         if job.status == JobStatus.ACTIVATED
         else None,
     }
+
+
+def _silence(job: JobColumns) -> tuple[datetime, timedelta] | None:
+    """Since when its pilot is silent, and for how long it may be: what the watch dog asks of the job."""
+    queue = Queue.objects.filter(pk=job.site).first()
+    view = job_timeouts.JobView(
+        job.id,
+        JobStatus(job.status),
+        job.creation_time,
+        job.state_change_time or job.creation_time,
+        job.heartbeat_at,
+        job.prod_source_label or "",
+        job.current_priority,
+        str(queue.data.get("workflow") or "") if queue else "",
+        overdue.queue_view(queue) if queue else job_timeouts.QueueView(job.site or ""),
+    )
+    return job_timeouts.silence(view, timeout_limits.job_settings(job.vo or ""))
 
 
 def _error_words(job: JobColumns) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
@@ -69,9 +69,7 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime
         return False
     no_sandbox = sandboxes.lacking(task_id, task.user, work.raw, work.template.text)
     if no_sandbox:
-        task_moves.set_aside(
-            task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        )
+        task_moves.set_aside(task_id, fence, by=ME, reason=no_sandbox)
         return False
     needs = _needs(work)
     verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from django.conf import settings
 from django.db import transaction
 
 from jedisite.agents.passes import kick
@@ -122,10 +121,7 @@ def _wait(task: Feeding, exc: NotThereYetError) -> bool:
     if task.status != TaskStatus.DEFINED:
         claims.release_task(task.id, task.fence, note=str(exc))
         return False
-    wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-    task_moves.set_aside(
-        task.id, task.fence, by=ME, reason=str(exc), wait=wait, frozen=exc.frozen, parent_ran=task.parent_runs
-    )
+    task_moves.set_aside(task.id, task.fence, by=ME, reason=str(exc), frozen=exc.frozen, parent_ran=task.parent_runs)
     return True
 
 

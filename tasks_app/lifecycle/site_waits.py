@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
@@ -68,10 +67,9 @@ def set_aside(task_id: int, fence: int, *, by: str, reason: str, read_at: dateti
 
     What has changed between then and the move has not been seen, and is earlier than the move: the next look comes soon.
     """
-    usual = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     since: dict[str, Any] = {"least": _least(), "task": task_id, "parts": list(AWAITED), "seen": read_at - UNSEEN}
     with transaction.atomic():
-        task_moves.set_aside(task_id, fence, by=by, reason=reason, wait=usual)
+        task_moves.set_aside(task_id, fence, by=by, reason=reason)
         # After the move: what comes later than this is later than the move too.
         with connection.cursor() as cursor:
             cursor.execute(_SOONER, since)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
-from django.conf import settings
 from django.utils import timezone
 
 from tasks_app.ddm.base import ForeignDatasetError
@@ -56,10 +54,9 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
         else:
             storing.store(task, fence, refined)
     except NotYet as exc:
-        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         # As it was read before refining: a parent that had ended then changes nothing any more.
         ran = parent is not None and parent.progress == "running"
-        task_moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=ran)
+        task_moves.set_aside(task_id, fence, by=ME, reason=str(exc), frozen=False, parent_ran=ran)
     except ParamErrors as exc:
         task_moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except NothingThere as exc:
@@ -72,10 +69,7 @@ def _wait_or_break(task_id: int, fence: int, exc: NothingThere) -> None:
     """An input that is not there, or empty: the task waits when another is still to fill it, and cannot run otherwise."""
     said = str(exc).removesuffix(".")
     if at_work := sorted(set(makers.still_at_it(exc.names, task_id).values())):
-        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        task_moves.set_aside(
-            task_id, fence, by=ME, reason=f"{said}; it waits for task {at_work[-1]}, which makes it", wait=wait
-        )
+        task_moves.set_aside(task_id, fence, by=ME, reason=f"{said}; it waits for task {at_work[-1]}, which makes it")
         return
     ended = "; ".join(makers.how_they_ended(exc.names).values())
     task_moves.break_task(task_id, fence, by=ME, reason=f"{said}: {ended}." if ended else str(exc))

@@ -41,7 +41,7 @@ class Surroundings:
 
     @property
     def exempt(self) -> list[str]:
-        return [name for name, q in self.queues.items() if q.status == "paused" or q.no_reassign]
+        return [name for name, q in self.queues.items() if q.is_exempt]
 
     @property
     def closed(self) -> list[str]:
@@ -88,12 +88,12 @@ def surroundings() -> Surroundings:
     """The queues as the information system describes them."""
     queues = list(Queue.objects.all())
     return Surroundings(
-        {queue.name: _queue_view(queue) for queue in queues},
+        {queue.name: queue_view(queue) for queue in queues},
         {queue.name: str(queue.data.get("workflow") or "") for queue in queues},
     )
 
 
-def _queue_view(queue: Queue) -> QueueView:
+def queue_view(queue: Queue) -> QueueView:
     words = {word.strip().split("=")[0] for word in queue.catchall.split(",")}
     return QueueView(
         queue.name,

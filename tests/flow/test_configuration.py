@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,9 +12,13 @@ from django.utils import timezone
 
 from brokerage_app.grid.configuring import set_value, unset_value
 from brokerage_app.models import Queue
+from brokerage_app.policy.parameters import known
 from tasks_app.agents import adder, commando, job_generator, merger, refiner
 from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
-from tasks_app.configured import timeout_limits
+from tasks_app.configured import timeout_limits, timeout_table
+from tasks_app.domain.job_refusal_codes import JOB_LOST_HEARTBEAT
+from tasks_app.explaining.rules.answers import Gate
+from tasks_app.explaining.why_job import look
 from tasks_app.models import CatalogueDataset, Job, Task
 from tasks_app.outcomes.dataset_endings import _set_lifetimes
 from tasks_app.scouts.scout_sample import limits_for, settings_for
@@ -115,6 +119,50 @@ def test_jobs_time_out_after_what_is_configured(rule: str, rows: list[tuple[str,
     assert both_dogs(since + hours * HOUR + SECOND) == 1
     drive(Pilot())
     assert status(made) == "done"
+
+
+@pytest.mark.parametrize(
+    ("state", "limits", "rows", "minutes"),
+    [
+        ("sent", {}, [], 30),
+        ("sent", {"job.sent": 600}, [], 10),
+        ("running", {}, [], 120),
+        ("running", {"job.heartbeat": 600}, [], 10),
+        ("running", {}, [("watcher", "HEARTBEAT_TIMEOUT_push", "5", ""), (*HEARTBEAT, "1", "")], 300),
+        ("running", {}, [(*HEARTBEAT, "1", "lab")], 60),
+    ],
+)
+def test_a_job_is_said_to_be_lost_when_its_watch_dog_ends_it(
+    state: str, limits: dict[str, float], rows: list[tuple[str, str, str, str]], minutes: float, settings: Any
+) -> None:
+    settings.JEDI_LIMITS = limits
+    for component, key, value, vo in rows:
+        conf(component, key, value, vo)
+    Queue.objects.update(data={"workflow": "push"})
+    _, job_id = one_job()
+    Pilot().fetch()
+    since = timezone.now()
+    put(job_id, since, **CASES["sent" if state == "sent" else "heartbeat"])
+    limit = timedelta(minutes=minutes)
+
+    def said(now: datetime) -> Gate | None:
+        return next(
+            (gate for gate in look(Job.objects.get(pk=job_id), now).gates if gate.code == JOB_LOST_HEARTBEAT), None
+        )
+
+    assert both_dogs(since + limit - SECOND) == 0 and said(since + limit - SECOND) is None
+    lost = said(since + limit + SECOND)
+    assert lost is not None and lost.sentence.endswith(f"; after {minutes * 60:.0f} s the job counts as lost")
+    Queue.objects.update(status="paused")
+    assert both_dogs(since + limit + SECOND) == 0 and said(since + limit + SECOND) is None
+    Queue.objects.update(status="online")
+    assert both_dogs(since + limit + SECOND) == 1
+
+
+def test_the_parameters_of_time_outs_have_the_defaults_of_the_table() -> None:
+    """What brokers' configuration shows and what holds without a row are written in two rooms."""
+    for name, (component, key) in timeout_table.PARAMETERS.items():
+        assert timedelta(hours=known(component, key).default) == timeout_table.TABLE[name].default, name
 
 
 def test_tasks_are_paused_by_the_rate_of_their_share() -> None:

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
 from django.utils import timezone
 
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, commando, merger
 from tasks_app.agents.watchdogs import lost_jobs
+from tasks_app.configured import timeout_limits
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Job, JobFile, JobParams, JobRetryHistory
 from tasks_app.submission import command_queue
 from tests.flow.driving import (
@@ -429,7 +429,7 @@ def kill(task_id: int) -> None:
 
 
 def lose(job_id: int) -> None:
-    age(job_id, configured.JEDI_HEARTBEAT_TIMEOUT_S + 1)
+    age(job_id, timeout_limits.limit("job.heartbeat").total_seconds() + 1)
     lost_jobs.run()
 
 

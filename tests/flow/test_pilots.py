@@ -12,8 +12,10 @@ from django.db import connection
 from brokerage_app.models import Queue, StorageEndpoint, VerdictRecord
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import lost_jobs, pending, stale_locks
+from tasks_app.configured import timeout_limits
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.dispatch.reports import update_job
+from tasks_app.domain.job_timeouts import LOST_HEARTBEAT
 from tasks_app.lifecycle import claims
 from tasks_app.models import CatalogueFile, Job
 from tests.flow.driving import (
@@ -59,13 +61,13 @@ def test_a_silent_pilot_loses_its_job_by_the_heartbeat_timeout_and_not_before() 
     pilot = Pilot()
     (job,) = pilot.fetch()
     pilot.start(job)
-    age(job["PandaID"], settings.JEDI_HEARTBEAT_TIMEOUT_S - 60)
+    age(job["PandaID"], timeout_limits.limit("job.heartbeat").total_seconds() - 60)
     lost_jobs.run()
     assert states(made) == {"running": 1}
     age(job["PandaID"], 61)
     assert lost_jobs.run().items == 1
     (lost,) = jobs(made, status="failed")
-    assert lost.dispatcher_error_code == lost_jobs.LOST_HEARTBEAT
+    assert ("jobdispatcher", lost.dispatcher_error_code) == LOST_HEARTBEAT
     assert "no heartbeat of the running job since" in (lost.dispatcher_error_diag or "")
     drive(pilot)
     assert status(made) == "done"
@@ -76,7 +78,7 @@ def test_a_job_that_was_handed_out_and_never_started_is_lost_sooner() -> None:
     made = task_with_jobs(1)
     pilot = Pilot()
     (job,) = pilot.fetch()
-    age(job["PandaID"], settings.JEDI_SENT_TIMEOUT_S + 1)
+    age(job["PandaID"], timeout_limits.limit("job.sent").total_seconds() + 1)
     lost_jobs.run()
     drive(pilot)
     assert status(made) == "done"
@@ -88,7 +90,7 @@ def test_a_heartbeat_keeps_a_job_alive() -> None:
     pilot = Pilot()
     (job,) = pilot.fetch()
     pilot.start(job)
-    age(job["PandaID"], settings.JEDI_HEARTBEAT_TIMEOUT_S + 60)
+    age(job["PandaID"], timeout_limits.limit("job.heartbeat").total_seconds() + 60)
     assert update_job(report(job, "running")) == "NULL"
     assert lost_jobs.run().items == 0
     assert states(made) == {"running": 1}
@@ -106,7 +108,7 @@ def test_a_late_report_of_a_lost_attempt_changes_nothing_and_the_newer_attempt_w
     silent, second = Pilot(), Pilot()
     (job,) = silent.fetch()
     silent.start(job)
-    age(job["PandaID"], settings.JEDI_HEARTBEAT_TIMEOUT_S + 1)
+    age(job["PandaID"], timeout_limits.limit("job.heartbeat").total_seconds() + 1)
     settle()
     (again,) = second.fetch()
     second.start(again)

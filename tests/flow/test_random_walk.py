@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db import connection
 
 from brokerage_app.models import Queue
 from tasks_app.agents import job_generator
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
+from tasks_app.configured import timeout_limits
 from tasks_app.dispatch.reports import update_job
 from tasks_app.domain.states import TASK_FINAL, TaskCommand
 from tasks_app.lifecycle import claims
@@ -147,7 +147,7 @@ class Walk:
     def lose(self) -> None:
         open_jobs = Job.objects.filter(status__in=("sent", "running")).order_by("id")
         if found := list(open_jobs.values_list("id", flat=True)[:20]):
-            age(self.chance.choice(found), settings.JEDI_HEARTBEAT_TIMEOUT_S + 1)
+            age(self.chance.choice(found), timeout_limits.limit("job.heartbeat").total_seconds() + 1)
             lost_jobs.run()
 
     def stale_claim(self) -> None:

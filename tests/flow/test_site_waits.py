@@ -183,7 +183,7 @@ def test_the_least_wait_is_that_of_the_time_outs_and_a_shorter_usual_one_remains
     open_queue()
     assert pending.run(now=after_look(made, 299)).items == 0
     assert pending.run(now=after_look(made, 300)).items == 1 and status(made) == "ready"
-    settings.JEDI_PENDING_RETRY_S = 200
+    settings.JEDI_LIMITS = {"task.pending_changed": 300, "task.quick_retry": 200}
     other = waiting("lab.other")
     open_queue()
     pending.run(now=after_look(other, 199))

@@ -6,18 +6,15 @@ from datetime import datetime
 
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
-from tasks_app.configured import timeout_table
-from tasks_app.domain.job_timeouts import LOST_HEARTBEAT as SILENCE
+from tasks_app.domain.job_timeouts import SILENCE
 from tasks_app.upkeep.expiring import expire_jobs
 
 ME = "lost_jobs"
-LOST_HEARTBEAT = SILENCE[1]
-"""jobdispatcher error: no heartbeat came in time."""
 LIMIT = 1000
 
 
 @agent("lost_jobs", every="5s", title="Fails jobs whose pilot sends no heartbeats")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Fail jobs without a sign of life: handed out and not started, or started and silent. By the database's clock."""
-    done, more = expire_jobs(timeout_table.SILENT_JOB_RULES, the_time(now), by=ME, limit=limit)
+    done, more = expire_jobs(SILENCE, the_time(now), by=ME, limit=limit)
     return Pass(done, more=more)

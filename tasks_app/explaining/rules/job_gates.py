@@ -10,7 +10,7 @@ from typing import Final
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
 from tasks_app.domain import job_refusal_codes, refusal_codes
-from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
+from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Answer, Gate
 from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
 
@@ -65,6 +65,8 @@ class QueueFact:
 class JobFacts:
     """All that the gates look at. `reached`: when the job first came into each state; `builder`: (number, state).
 
+    silent_s   seconds since its pilot's last sign of life, None before the first; `counted_s` of `timeout_s` have passed after
+               which it counts as lost, None when no such time-out concerns it
     unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
     """
 
@@ -79,7 +81,8 @@ class JobFacts:
     pilot: PilotFact | None = None
     queue: QueueFact = QueueFact()
     silent_s: float | None = None
-    timeout_s: float = 7200
+    timeout_s: float | None = None
+    counted_s: float = 0.0
     merging: str = ""
     unwalled: str = ""
 
@@ -226,7 +229,7 @@ def _running(facts: JobFacts) -> Gate:
     name, title = "running", "Its payload runs"
     silent = facts.silent_s
     heard = "no sign of life yet" if silent is None else f"the last sign of life came {silent:.0f} s ago"
-    if facts.status in JOB_AT_PILOT and silent is not None and silent > facts.timeout_s:
+    if facts.timeout_s is not None and facts.counted_s > facts.timeout_s:
         said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
         return Gate(name, title, "no", job_refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
     says = heard if facts.status == J.RUNNING else "it ran"
