@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
-
 from tasks_app.configured.site_limits import most_records
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs.preprocessed import params_of
@@ -175,9 +173,7 @@ def stored_names(dataset: Dataset) -> frozenset[str]:
 
 def _produced(parent_id: int, dataset: Dataset) -> frozenset[str]:
     """Names that jobs of the parent have made in this dataset."""
-    made = Dataset.objects.filter(task_id=parent_id, type__in=OUTPUT_TYPES).filter(
-        Q(name=dataset.name) | Q(container_name=dataset.name)
-    )
+    made = Dataset.objects.of_container(dataset.name).filter(task_id=parent_id, type__in=OUTPUT_TYPES)
     files = File.objects.filter(
         task_id=parent_id, dataset_id__in=list(made.values_list("id", flat=True)), status=FileStatus.FINISHED
     )

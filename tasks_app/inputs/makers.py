@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.lifecycle import standing
@@ -81,7 +81,7 @@ def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[
     for bare, task_id in planned.values_list("dataset", "task_id"):
         for name in given[bare]:
             coming[name].add(task_id)
-    made = Dataset.objects.filter(Q(name__in=both) | Q(container_name__in=both), type__in=MADE_TYPES)
+    made = Dataset.objects.of_container(*both).filter(type__in=MADE_TYPES)
     found: dict[str, dict[int, str]] = defaultdict(dict)
     for dataset, container, task_id, status in made.values_list("name", "container_name", "task_id", "task__status"):
         for bare in {(text or "").rstrip(CONTAINER_MARK) for text in (dataset, container)} & given.keys():

@@ -59,22 +59,18 @@ class DatasetQuerySet(models.QuerySet["Dataset"]):
         """Datasets of a task that have files which no job was made for yet."""
         return self.filter(task_id=task_id, status=status, type__in=list(types), files_to_be_used__gt=F("files_used"))
 
-    def used_or_made_by_tasks(self, name: str, type: str) -> DatasetQuerySet:
+    def used_or_made_by_tasks(self, name: str) -> DatasetQuerySet:
         """Every use of a dataset name, newest task first."""
-        return self.filter(name=name, type=type).order_by("-task_id")
+        return self.filter(name=name).order_by("-task_id")
 
-    def of_container(self, container: str, type: str) -> DatasetQuerySet:
-        """Datasets of the tasks that contribute to a container."""
-        return self.filter(container_name=container, type=type)
+    def of_container(self, *names: str) -> DatasetQuerySet:
+        """Datasets of the tasks that read or write what has one of these names: a dataset, or a container of several."""
+        return self.filter(Q(name__in=names) | Q(container_name__in=names))
 
     def to_be_looked_at(self) -> DatasetQuerySet:
         """Inputs whose files the feeder lists: new ones, those to be updated, and those that grow."""
         unread = Q(status__isnull=True) | Q(status__in=TO_BE_FED)
         return self.filter(unread | Q(state="mutable"), type__in=INPUT_TYPES).exclude(type="pseudo_input")
-
-    def state_to_be_checked(self, checked_before: datetime) -> DatasetQuerySet:
-        """Datasets whose state in data management is to be looked at again."""
-        return self.filter(state_check_expiration__isnull=False, state_check_time__lt=checked_before)
 
     def hung(self, locked_before: datetime) -> DatasetQuerySet:
         return self.filter(locked_by__isnull=False, locked_time__lt=locked_before)
@@ -144,11 +140,6 @@ class Dataset(models.Model):
             models.Index(fields=["task", "type"], name="jedi_datasets_task_type"),
             models.Index(fields=["name", "type", "task"], name="jedi_datasets_name"),
             models.Index(fields=["container_name", "type"], name="jedi_datasets_container"),
-            models.Index(
-                fields=["state_check_time"],
-                condition=Q(state_check_expiration__isnull=False),
-                name="jedi_datasets_check",
-            ),
             models.Index(fields=["locked_time"], condition=Q(locked_by__isnull=False), name="jedi_datasets_locked"),
             models.Index(fields=["id"], condition=Q(type="lib", status="running"), name="jedi_datasets_building"),
         ]

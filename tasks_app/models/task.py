@@ -14,7 +14,7 @@ from tasks_app.models.fields import big, moment, number, small, text
 from tasks_app.models.job import Job, JobArchive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    pass
 
 FINAL_VALUES = sorted(TASK_FINAL)
 
@@ -30,40 +30,6 @@ class TaskQuerySet(models.QuerySet["Task"]):
         """Tasks whose names are taken: all but those that broke before they had a job, since these have made nothing."""
         jobs = [Exists(jobs.objects.filter(task_id=OuterRef("pk"))) for jobs in (Job, JobArchive)]
         return self.exclude(~jobs[0], ~jobs[1], status=TaskStatus.BROKEN)
-
-    def to_be_processed(self, status: str, *, vo: str, task_type: str, limit: int) -> TaskQuerySet:
-        """Tasks of one state, most urgent first, oldest first among equals."""
-        found = self.open().filter(status=status, vo=vo, task_type=task_type)
-        return found.order_by(F("current_priority").desc(nulls_last=True), "id")[:limit]
-
-    def of_queue_to_be_processed(
-        self,
-        status: str,
-        *,
-        vo: str,
-        task_type: str,
-        working_groups: Iterable[str],
-        processing_types: Iterable[str],
-        limit: int,
-    ) -> TaskQuerySet:
-        """The same for the tasks whose working group and processing type belong to one work queue."""
-        return self.filter(
-            working_group__in=list(working_groups), processing_type__in=list(processing_types)
-        ).to_be_processed(status, vo=vo, task_type=task_type, limit=limit)
-
-    def of_user_to_be_processed(self, status: str, *, user: str, vo: str, task_type: str, limit: int) -> TaskQuerySet:
-        return self.filter(user=user).to_be_processed(status, vo=vo, task_type=task_type, limit=limit)
-
-    def users_with(self, status: str, *, task_type: str) -> models.QuerySet[Task, tuple[str, str | None]]:
-        """(user, vo) of everybody who has a task in this state."""
-        return (
-            self.filter(status=status, task_type=task_type).values_list("user", "vo").distinct().order_by("user", "vo")
-        )
-
-    def delayed(self, status: str, *, task_type: str, created_before: datetime) -> TaskQuerySet:
-        return self.filter(status=status, task_type=task_type, creation_date__lt=created_before).order_by(
-            "creation_date"
-        )
 
     def hung(self, locked_before: datetime) -> TaskQuerySet:
         """Tasks whose lock is older than the given time: the process that took it is gone."""

@@ -101,7 +101,7 @@ def _some(names: Iterable[str], most: int = 5) -> str:
 
 def task_of_dataset(dataset: str) -> int:
     """The task that makes a dataset; the newest of several. Raises CannotRecoverError."""
-    made = Dataset.objects.filter(name=dataset, type__in=OUTPUT_TYPES).order_by("-task_id").first()
+    made = Dataset.objects.used_or_made_by_tasks(dataset).filter(type__in=OUTPUT_TYPES).first()
     if made is None:
         raise CannotRecoverError(f"no task makes the dataset {dataset}")
     return made.task_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -28,7 +28,7 @@ def catalogued_page(request: HttpRequest, number: int) -> HttpResponse:
     if number > keyset_pages.LARGEST_ID:
         raise Http404
     dataset = get_object_or_404(CatalogueDataset, pk=number)
-    uses = Dataset.objects.filter(Q(name=dataset.name) | Q(container_name=dataset.name)).select_related("task")
+    uses = Dataset.objects.of_container(dataset.name).select_related("task")
     newest = list(uses.order_by("-id")[: MOST_USES + 1])
     context = {
         "section": "data",

@@ -217,7 +217,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
         raise Http404
     dataset = get_object_or_404(Dataset.objects.select_related("task"), pk=dataset_id)
     is_data = dataset.name not in NOT_IN_DATA_MANAGEMENT
-    uses = Dataset.objects.filter(name=dataset.name).exclude(pk=dataset.pk).select_related("task").order_by("-task_id")
+    uses = Dataset.objects.used_or_made_by_tasks(dataset.name).exclude(pk=dataset.pk).select_related("task")
     others = list(uses[: OTHERS + 1]) if is_data else []  # else each task has its own, of one name
     return list_page.show(
         request,

@@ -80,10 +80,6 @@ def _by_name(text: str) -> Iterator[Hit]:
     for number, name, owner in kept.order_by("name").values_list("id", "name", "owner"):
         known = True
         yield Hit("dataset", name, f"of {owner or 'this site'}", reverse("dashboard:catalogued", args=[number]))
-    uses = (
-        Dataset.objects.none()
-        if known
-        else Dataset.objects.filter(Q(name=text) | Q(container_name=text)).order_by("-id")
-    )
+    uses = Dataset.objects.none() if known else Dataset.objects.of_container(text).order_by("-id")
     for dataset, name, kind, task in uses.values_list("id", "name", "type", "task_id")[:1]:
         yield Hit("dataset", name, f"{kind} of task {task}", reverse("dashboard:dataset", args=[dataset]))

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tasks_app.domain.states import DatasetStatus, FileStatus, TaskStatus
+from tasks_app.lists.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, File, Task
 from tests.plans import assert_uses_an_index, fill_table, indexes, plan_of, scanned
 
@@ -109,44 +110,6 @@ def ids(rows: QuerySet[Any]) -> list[int]:
     return [row.id for row in rows]
 
 
-def test_tasks_of_a_queue_come_by_priority_then_age(make_task):
-    fits = {"status": "ready", "vo": "v", "working_group": "g", "processing_type": "p"}
-    low, first, second, unset = (make_task(**fits, current_priority=p) for p in (10, 900, 900, None))
-    for other in (
-        {"vo": "w"},
-        {"working_group": "h"},
-        {"processing_type": "q"},
-        {"status": "done"},
-        {"task_type": "x"},
-    ):
-        make_task(**{**fits, "current_priority": 999, **other})
-    asked = {"vo": "v", "task_type": "anal", "working_groups": ["g", "i"], "processing_types": ["p"]}
-    found = Task.objects.of_queue_to_be_processed("ready", **asked, limit=10)
-    assert ids(found) == [first.id, second.id, low.id, unset.id]
-    assert ids(Task.objects.of_queue_to_be_processed("ready", **asked, limit=2)) == [first.id, second.id]
-
-
-def test_tasks_of_a_user(make_task):
-    mine, urgent = make_task(status="ready", vo="v"), make_task(status="ready", vo="v", current_priority=5)
-    make_task(status="ready", vo="v", user="bob")
-    found = Task.objects.of_user_to_be_processed("ready", user="ada", vo="v", task_type="anal", limit=10)
-    assert ids(found) == [urgent.id, mine.id]
-
-
-def test_users_who_have_tasks_to_be_processed(make_task):
-    for user, vo, status in (("bob", "v", "ready"), ("ada", "w", "ready"), ("ada", "w", "ready"), ("eve", "v", "done")):
-        make_task(user=user, vo=vo, status=status)
-    assert list(Task.objects.users_with("ready", task_type="anal")) == [("ada", "w"), ("bob", "v")]
-
-
-def test_delayed_tasks_oldest_first(make_task):
-    now = timezone.now()
-    new, old, older = (make_task(status="ready", creation_date=now - timedelta(days=d)) for d in (1, 8, 9))
-    make_task(status="running", creation_date=now - timedelta(days=9))
-    found = Task.objects.delayed("ready", task_type="anal", created_before=now - timedelta(days=7))
-    assert ids(found) == [older.id, old.id] and new.id not in ids(found)
-
-
 @pytest.mark.parametrize("kind", ["task", "dataset"])
 def test_hung_processes(make_task, make_dataset, kind):
     now = timezone.now()
@@ -188,20 +151,15 @@ def test_tasks_that_use_or_make_a_dataset_or_give_to_a_container(make_task, make
         make_dataset(task, name="d", container_name="c/")
     make_dataset(new, name="d", type="output", container_name="c/")
     make_dataset(new, name="e", container_name="x/")
-    assert [d.task_id for d in Dataset.objects.used_or_made_by_tasks("d", "input")] == [new.id, old.id]
-    assert sorted(d.task_id for d in Dataset.objects.of_container("c/", "input")) == [old.id, new.id]
-    assert [d.task_id for d in Dataset.objects.of_container("c/", "output")] == [new.id]
+    assert [d.task_id for d in Dataset.objects.used_or_made_by_tasks("d")] == [new.id, new.id, old.id]
+    assert sorted(d.task_id for d in Dataset.objects.of_container("c/").filter(type="input")) == [old.id, new.id]
+    assert [d.name for d in Dataset.objects.of_container("e", "x/")] == ["e"]
 
 
-def test_datasets_whose_state_is_to_be_checked(make_task, make_dataset):
-    now, task = timezone.now(), make_task()
-    times = {"state_check_time": now - timedelta(hours=2), "state_check_expiration": now + timedelta(days=1)}
-    due = make_dataset(task, **times)
-    make_dataset(task, **{**times, "state_check_expiration": None})
-    make_dataset(task, **{**times, "state_check_time": now})
-    assert ids(Dataset.objects.state_to_be_checked(now - timedelta(hours=1))) == [due.id]
-    due.refresh_from_db()
-    assert due.also_state_check_time == due.state_check_time
+def test_the_time_of_the_last_look_has_both_names(make_task, make_dataset):
+    made = make_dataset(make_task(), state_check_time=timezone.now())
+    made.refresh_from_db()
+    assert made.also_state_check_time == made.state_check_time
 
 
 def test_who_made_a_file(make_file):
@@ -230,22 +188,16 @@ def test_files_of_a_task_of_a_dataset_and_those_to_be_processed(make_file):
 
 NOW = timezone.now()
 PLANS: dict[str, Callable[[], QuerySet[Any]]] = {
-    "tasks to be processed": lambda: Task.objects.to_be_processed("ready", vo="v1", task_type="t1", limit=50),
-    "tasks of a queue": lambda: Task.objects.of_queue_to_be_processed(
-        "ready", vo="v1", task_type="t1", working_groups=["g1", "g2"], processing_types=["p1"], limit=50
-    ),
-    "tasks of a user": lambda: Task.objects.of_user_to_be_processed(
-        "ready", user="u7", vo="v1", task_type="t1", limit=50
-    ),
-    "users with tasks": lambda: Task.objects.users_with("ready", task_type="t1"),
-    "delayed tasks": lambda: Task.objects.delayed("ready", task_type="t1", created_before=NOW - timedelta(hours=1)),
+    "delayed tasks": lambda: TaskFilter(
+        {"status": "ready", "type": "t1", "created_before": (NOW - timedelta(hours=1)).isoformat()}, Task.objects.all()
+    ).qs.order_by("creation_date"),
     "hung tasks": lambda: Task.objects.hung(NOW),
     "commands": lambda: Command.objects.open(),
     "datasets of a task": lambda: Dataset.objects.of_task(7),
     "datasets with work": lambda: Dataset.objects.with_work(7),
-    "uses of a dataset": lambda: Dataset.objects.used_or_made_by_tasks("d7", "input"),
-    "container": lambda: Dataset.objects.of_container("c7", "input"),
-    "datasets to check": lambda: Dataset.objects.state_to_be_checked(NOW),
+    "uses of a dataset": lambda: Dataset.objects.used_or_made_by_tasks("d7"),
+    "container": lambda: Dataset.objects.of_container("c7"),
+    "containers": lambda: Dataset.objects.of_container("c7", "c8"),
     "hung datasets": lambda: Dataset.objects.hung(NOW),
     "producers of a file": lambda: File.objects.producers("f7", scope="s", type="output"),
     "files of a task": lambda: File.objects.of_task(10_000_007, "input"),
