@@ -62,7 +62,7 @@ SELECT coalesce(j.gshare, ''),
 """
 
 
-class AnalysisCrowd:
+class AnalysisUsers:
     """The users of analysis, their shares and classes, as one pass of the job generator sees them.
 
     Each part is read when a task asks for it first, and not again; jobs that the pass makes are counted on.

@@ -20,7 +20,7 @@ from tasks_app.generation.rules.sources import (
     numbers_lacking,
     secondary_limit,
 )
-from tasks_app.generation.turn_facts import TaskWork
+from tasks_app.generation.turn_facts import TurnFacts
 from tasks_app.lifecycle import task_moves
 from tasks_app.params.dataset_attributes import Attributes, is_tracked
 from tasks_app.splitting.chunk import InputFile
@@ -31,7 +31,7 @@ ME = "job_generator"
 
 def read_sources(
     cursor: psycopg.Cursor[Any],
-    work: TaskWork,
+    turn: TurnFacts,
     row: DatasetRow,
     picked: Picked,
     files: Sequence[InputFile],
@@ -39,21 +39,21 @@ def read_sources(
 ) -> list[Source]:
     """The master with those of its files of which jobs are to be made, and of every secondary dataset what they need."""
     others = []
-    for dataset in work.secondaries():
-        other = work.row(dataset)
-        found = pick(cursor, work.task.id, other, secondary_limit(other, len(files), most_jobs))
+    for dataset in turn.secondaries():
+        other = turn.row(dataset)
+        found = pick(cursor, turn.task.id, other, secondary_limit(other, len(files), most_jobs))
         others.append(Source(other, found, found.files))
-    return _paired(cursor, work, Source(row, picked, files), others)
+    return _paired(cursor, turn, Source(row, picked, files), others)
 
 
-def _paired(cursor: psycopg.Cursor[Any], work: TaskWork, master: Source, others: Sequence[Source]) -> list[Source]:
+def _paired(cursor: psycopg.Cursor[Any], turn: TurnFacts, master: Source, others: Sequence[Source]) -> list[Source]:
     """The master's files in the order in which they meet the numbers that they had, and the sequence in its order."""
     files, old_jobs = master.files, master.picked.old_jobs
     sequence = next((one for one in others if one.dataset.is_sequence), None)
     again = {file.file_id: old_jobs[file.file_id] for file in files if file.file_id in old_jobs}
-    if sequence is None or not again or not work.keeps_numbers or work.in_order:
+    if sequence is None or not again or not turn.keeps_numbers or turn.in_order:
         return [master, *others]
-    numbers = _with_numbers_of(cursor, work.task.id, sequence, again)
+    numbers = _with_numbers_of(cursor, turn.task.id, sequence, again)
     pairs = pair_again(
         files,
         again,
@@ -78,7 +78,7 @@ def _with_numbers_of(cursor: psycopg.Cursor[Any], task_id: int, sequence: Source
 
 
 def add_copies(
-    cursor: psycopg.Cursor[Any], work: TaskWork, short: Source, masters: Sequence[InputFile], jobs: int
+    cursor: psycopg.Cursor[Any], turn: TurnFacts, short: Source, masters: Sequence[InputFile], jobs: int
 ) -> int:
     """Give a secondary dataset that runs short fresh rows for these master files. Returns how many.
 
@@ -86,18 +86,18 @@ def add_copies(
     a sequence goes on with its next numbers. A dataset that still grows is waited for.
     """
     row = short.dataset
-    if row.grows or not is_tracked(row.attributes) or "LX" in work.rule:
+    if row.grows or not is_tracked(row.attributes) or "LX" in turn.rule:
         return 0
     if row.is_sequence:
-        return _add(cursor, work, row, _MORE_NUMBERS, copies=numbers_lacking(short, masters, jobs))
-    cursor.execute(_DISTINCT_COUNT, {"task": work.task.id, "dataset": row.id})
+        return _add(cursor, turn, row, _MORE_NUMBERS, copies=numbers_lacking(short, masters, jobs))
+    cursor.execute(_DISTINCT_COUNT, {"task": turn.task.id, "dataset": row.id})
     files, events, names, rows = cursor.fetchone() or (0, 0, 0, 0)
     copies = copies_lacking(short, masters, jobs, files, events)
     if copies and rows == files:
         they = "it is" if names == 1 else "they are"
         said = f"The secondary dataset {row.name} has {plural(names, 'file')}, too few for all jobs: {they} used again."
-        task_moves.note_on_task(work.task.id, by=ME, reason=said)
-    return _add(cursor, work, row, _COPIES, copies=copies) if copies else 0
+        task_moves.note_on_task(turn.task.id, by=ME, reason=said)
+    return _add(cursor, turn, row, _COPIES, copies=copies) if copies else 0
 
 
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s
@@ -127,10 +127,10 @@ SELECT jeditaskid, datasetid, (lfn::bigint + copy)::text, 'ready', 0, 0, 0, {_CO
 """  # noqa: S608
 
 
-def _add(cursor: psycopg.Cursor[Any], work: TaskWork, row: DatasetRow, statement: str, *, copies: int) -> int:
+def _add(cursor: psycopg.Cursor[Any], turn: TurnFacts, row: DatasetRow, statement: str, *, copies: int) -> int:
     """Add rows and count them on the dataset."""
     values = {
-        "task": work.task.id,
+        "task": turn.task.id,
         "dataset": row.id,
         "copies": copies,
         "random": "rd" in Attributes.parse(row.attributes),

@@ -29,7 +29,7 @@ from tasks_app.generation.buildjobs import library_for
 from tasks_app.generation.picker import FIELDS, pick
 from tasks_app.generation.rules.sources import DatasetRow, Picked, Source
 from tasks_app.generation.store import Part, store
-from tasks_app.generation.turn_facts import TaskWork, row_of
+from tasks_app.generation.turn_facts import TurnFacts, read_turn, row_of
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
@@ -112,7 +112,7 @@ class MergeWork:
     """What is read once of a task whose outputs are merged."""
 
     def __init__(self, task: Task, now: datetime) -> None:
-        work = TaskWork(task, task.fence, now)
+        work = read_turn(task, task.fence, now)
         self.task, self.rule, self.numbers = task, work.rule, work.numbers
         self.facts: TaskFacts = _facts(work)
         self.of_first_jobs = work
@@ -172,7 +172,7 @@ class MergeWork:
         return logs if ":LOG}" in self.template.text else logs & self.template.names
 
 
-def _facts(work: TaskWork) -> TaskFacts:
+def _facts(work: TurnFacts) -> TaskFacts:
     spec = work.raw.get("mergeSpec") or {}
     facts = replace(
         work.facts,
@@ -184,7 +184,7 @@ def _facts(work: TaskWork) -> TaskFacts:
     return replace(facts, name_fields=merge_name_fields(work.rule)) if facts.names_of_files else facts
 
 
-def _needs(work: TaskWork) -> TaskNeeds:
+def _needs(work: TurnFacts) -> TaskNeeds:
     """Merge jobs run where the files are, whatever the task says of sites."""
     task = work.task
     cores = task.merge_core_count or 1

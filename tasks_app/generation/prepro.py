@@ -25,7 +25,7 @@ from tasks_app.generation.builder import Builder
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules.sources import Source
 from tasks_app.generation.store import Part, store
-from tasks_app.generation.turn_facts import TaskWork
+from tasks_app.generation.turn_facts import TurnFacts, read_turn
 from tasks_app.inputs.file_rows import hold
 from tasks_app.inputs.preprocessed import INPUT, LOG
 from tasks_app.lifecycle import claims, site_waits, task_moves
@@ -63,15 +63,15 @@ def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime, read
 def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
-        work = TaskWork(task, fence, now)
+        turn = read_turn(task, fence, now)
     except BadTemplate as exc:
         task_moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
         return False
-    no_sandbox = sandboxes.lacking(task_id, task.user, work.raw, work.template.text)
+    no_sandbox = sandboxes.lacking(task_id, task.user, turn.raw, turn.template.text)
     if no_sandbox:
         task_moves.set_aside(task_id, fence, by=ME, reason=no_sandbox)
         return False
-    needs = _needs(work)
+    needs = _needs(turn)
     verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))
     verdict = deciding.told(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
@@ -80,7 +80,7 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime
     site = grid.sites[verdict.chosen[0].site]
     try:
         with transaction.atomic():
-            job_made = _store(work, needs, site, now)
+            job_made = _store(turn, needs, site, now)
             if job_made and task.status != TaskStatus.PREPROCESSING:
                 task_moves.move_task(
                     task_id,
@@ -103,26 +103,26 @@ def _unplaced(verdict: Verdict) -> str:
     return f"the preprocessing job has no site: {verdict.sentence()}"
 
 
-def _needs(work: TaskWork) -> TaskNeeds:
-    return replace(work.needs, cores=CORES, walltime_s=0)
+def _needs(turn: TurnFacts) -> TaskNeeds:
+    return replace(turn.needs, cores=CORES, walltime_s=0)
 
 
-def _store(work: TaskWork, needs: TaskNeeds, site: SiteView, now: datetime) -> bool:
+def _store(turn: TurnFacts, needs: TaskNeeds, site: SiteView, now: datetime) -> bool:
     """In a transaction: one job for the record, if it is still there to be used."""
-    task = work.task
-    spec = work.raw.get("preproSpec") or {}
+    task = turn.task
+    spec = turn.raw.get("preproSpec") or {}
     facts = replace(
-        work.facts,
+        turn.facts,
         label=str(spec.get("prodSourceLabel") or buildstep.LABEL),
         transformation=str(spec.get("transPath") or Transforms().preprocess),
-        priority=max(buildstep.PRIORITY, work.facts.priority + 1),
+        priority=max(buildstep.PRIORITY, turn.facts.priority + 1),
     )
     # For the job its log is a log like any other.
-    streams = [replace(stream, type="log") for stream in work.streams() if stream.type == LOG]
+    streams = [replace(stream, type="log") for stream in turn.streams() if stream.type == LOG]
     with hot_cursor() as cursor:
-        hold(cursor, task.id, work.fence)
+        hold(cursor, task.id, turn.fence)
         dataset = Dataset.objects.get(task_id=task.id, type=INPUT)
-        row = work.row(dataset)
+        row = turn.row(dataset)
         picked = pick(cursor, task.id, row, 1)
         if not picked.files:
             return False
@@ -130,9 +130,9 @@ def _store(work: TaskWork, needs: TaskNeeds, site: SiteView, now: datetime) -> b
             facts,
             needs,
             site,
-            work.limits(site),
+            turn.limits(site),
             streams,
-            work.template,
+            turn.template,
             [(dataset.name, dataset.stream_name or "")],
             now,
         )

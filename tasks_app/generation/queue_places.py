@@ -22,7 +22,7 @@ SELECT coalesce(computingsite, ''), coalesce(produsername, ''), count(*) FROM jo
 """
 
 
-class Places:
+class QueuePlaces:
     """Users whose tasks could get jobs now or `soon`, when there is room again, and their queued jobs.
 
     `condition` is SQL of ours on the row `t`, with `values`. Nothing is read before the first question; jobs that the pass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from tasks_app.inputs.rules.scout_share import will_scout
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params import buildstep, special_handling
+from tasks_app.params.buildstep import BuildStep
 from tasks_app.params.kinds import names_of
 from tasks_app.params.naming import NameTemplate
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -35,49 +36,49 @@ UNREAD = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDAT
 """An input in one of these states is about to get files: a job that is made without it would lack them."""
 
 
-class TaskWork:
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
     """Everything about one task that is read once for its turn.
 
-    `scouting`: the jobs are scouts, which are cut smaller and change sites sooner.
+    rule, raw     its split rule, and its parameters as they were submitted
+    numbers       by which its jobs are cut
+    needs         what its jobs want of a site
+    facts         what its jobs have in common
+    build         how its sources are compiled; None for a task without any
+    inputs        its masters and secondaries; `outputs`: what its jobs write first
+    template      the command line of its jobs
+    scouting      its jobs are scouts, which are cut smaller and change sites sooner
+    has_seeds     each job gets a random seed number
     """
 
-    def __init__(self, task: Task, fence: int, now: datetime) -> None:
-        self.task, self.fence = task, fence
-        self.rule = SplitRule.parse(task.split_rule)
-        self.raw: dict[str, Any] = params_of(task.id)
-        text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
-        self.build = buildstep.build_step(self.raw)
-        self.numbers = numbers_of(task)
-        failing = failing_sites(task, self.build) if self.build is not None else {}
-        self.needs = replace(needs_of(task, self.raw), avoided_sites=taken_back(task.id), failing_builds=failing)
-        self.facts = _facts_of(task, self.rule, self.raw)
-        self.keeps_numbers = keeps_numbers(self.rule)
-        self.skip_short = bool(self.raw.get("skipShortOutput"))
-        templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
-        self.outputs = written_first(templates.order_by("dataset__list_position", "id"), self.rule)
-        found = list(
-            Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed")).order_by("list_position", "id")
-        )
-        streams = {row.stream_name or "" for row in found} | {row.stream_name or "" for row in self.outputs}
-        self.template: JobParamsTemplate = compile_template(
-            text, streams=streams, keep_order="OI" in self.rule or "DY" in self.rule
-        )
-        datasets = [dataset for dataset in found if dataset.status != DatasetStatus.REMOVED]
-        self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
-        self.has_seeds = len(self.inputs) < len(datasets)
-        masters = [d for d in self.inputs if d.master_id is None]
-        self.scouting = _is_scouting(task, self.rule, masters)
-        self.needs = of_work(self.needs, task, self.rule, masters, now, scouting=self.scouting)
-        places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in self.outputs)
-        self.needs = replace(self.needs, outputs=tuple(dict.fromkeys(places)))
-        self.facts = replace(self.facts, special_handling=special_handling.of_task(self.rule, scouting=self.scouting))
-        if self.scouting:
-            self.facts = replace(self.facts, priority=scouts.scout_priority(self.facts.priority))
+    task: Task
+    fence: int
+    now: datetime
+    rule: SplitRule
+    raw: Mapping[str, Any]
+    numbers: TaskNumbers
+    needs: TaskNeeds
+    facts: TaskFacts
+    build: BuildStep | None
+    inputs: Sequence[Dataset]
+    outputs: Sequence[OutputTemplate]
+    template: JobParamsTemplate
+    scouting: bool
+    has_seeds: bool
 
-    def read_inputs(self) -> None:
-        """Find out where the input is, for brokers that ask."""
-        masters = [d for d in self.inputs if d.master_id is None]
-        self.needs = replace(self.needs, inputs=inputs_at_hand(self.task, masters))
+    def with_inputs(self) -> TurnFacts:
+        """The same with the places where the input is, for brokers that ask. Two statements."""
+        return replace(self, needs=replace(self.needs, inputs=inputs_at_hand(self.task, masters_of(self.inputs))))
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether files that come back meet the numbers of a sequence that they had."""
+        return keeps_numbers(self.rule)
+
+    @property
+    def skip_short(self) -> bool:
+        """Whether incomplete jobs are not to be made."""
+        return bool(self.raw.get("skipShortOutput"))
 
     @property
     def scope(self) -> str:
@@ -144,6 +145,49 @@ class TaskWork:
         )
 
 
+def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
+    """Read what the turn of a claimed task has to know. Raises BadTemplate, BadBuildError."""
+    rule, raw = SplitRule.parse(task.split_rule), params_of(task.id)
+    text = buildstep.with_sandbox(task.job_params_template.template, raw.get("fixedSandbox"))
+    build = buildstep.build_step(raw)
+    failing = failing_sites(task, build) if build is not None else {}
+    needs = replace(needs_of(task, raw), avoided_sites=taken_back(task.id), failing_builds=failing)
+    templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
+    outputs = written_first(templates.order_by("dataset__list_position", "id"), rule)
+    found = list(
+        Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed")).order_by("list_position", "id")
+    )
+    streams = {row.stream_name or "" for row in found} | {row.stream_name or "" for row in outputs}
+    template = compile_template(text, streams=streams, keep_order="OI" in rule or "DY" in rule)
+    datasets = [dataset for dataset in found if dataset.status != DatasetStatus.REMOVED]
+    inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
+    masters = masters_of(inputs)
+    scouting = _is_scouting(task, rule, masters)
+    needs = of_work(needs, task, rule, masters, now, scouting=scouting)
+    places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in outputs)
+    needs = replace(needs, outputs=tuple(dict.fromkeys(places)))
+    return TurnFacts(
+        task=task,
+        fence=fence,
+        now=now,
+        rule=rule,
+        raw=raw,
+        numbers=numbers_of(task),
+        needs=needs,
+        facts=_facts_of(task, rule, raw, scouting=scouting),
+        build=build,
+        inputs=inputs,
+        outputs=outputs,
+        template=template,
+        scouting=scouting,
+        has_seeds=len(inputs) < len(datasets),
+    )
+
+
+def masters_of(inputs: Iterable[Dataset]) -> list[Dataset]:
+    return [dataset for dataset in inputs if dataset.master_id is None]
+
+
 def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[OutputTemplate]:
     """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
     merging = rule.flag("MO")
@@ -196,7 +240,8 @@ def _walltime_per_mb(task: Task) -> int:
     return abs(task.walltime or 0) if task.unit_of_walltime else 0
 
 
-def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
+def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: bool) -> TaskFacts:
+    priority = task.current_priority or 0
     return TaskFacts(
         id=task.id,
         name=task.name or "",
@@ -207,7 +252,7 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         working_group=task.working_group,
         processing_type=task.processing_type,
         transformation=task.trans_path,
-        priority=task.current_priority or 0,
+        priority=scouts.scout_priority(priority) if scouting else priority,
         req_id=task.req_id,
         work_queue_id=task.work_queue_id,
         gshare=task.gshare,
@@ -221,6 +266,7 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task),
         base_walltime_s=task.base_walltime or 0,
+        special_handling=special_handling.of_task(rule, scouting=scouting),
         name_fields=rule.name_fields,
         names_of_files=rule.flag("UF"),
         resource_types=resource_table(),

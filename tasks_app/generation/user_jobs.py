@@ -38,16 +38,16 @@ class UserJobs:
             self._counts = _read()
             self._boosts = read_boosts(configuration().get("dbproxy", "USER_JOB_PRIO_BOOST_DICTS"))
         boost = boost_of(self._boosts, task.user, task.working_group or "", now)
-        return SerialPriority(task.priority, self._counts[_who(task)], boost)
+        return SerialPriority(task.priority, self._counts[_who(task.user, task.working_group)], boost)
 
-    def add(self, task: TaskFacts, jobs: int) -> None:
-        """So many jobs were made."""
+    def made(self, user: str, working_group: str | None, jobs: int) -> None:
+        """So many jobs were made for a user's task."""
         if self._counts is not None:
-            self._counts[_who(task)] += jobs
+            self._counts[_who(user, working_group)] += jobs
 
 
-def _who(task: TaskFacts) -> Who:
-    return ("", task.working_group) if task.working_group else (task.user, "")
+def _who(user: str, working_group: str | None) -> Who:
+    return ("", working_group) if working_group else (user, "")
 
 
 def _read() -> Counter[Who]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from django.utils import timezone
 
 from brokerage_app.cases.case import grid_of
-from brokerage_app.verdicts import records
 from tasks_app.agents import commando, feeder, refiner
 from tasks_app.domain.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
 from tasks_app.generation import task_turns, throttle
-from tasks_app.generation.grid_view import World
+from tasks_app.generation.generation_pass import GenerationPass
 from tasks_app.inputs import feeding_turns
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.models import Command, JobStatusLog, Task
@@ -194,16 +194,15 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     assert status(made) == "paused"
 
 
-def surroundings() -> task_turns.Surroundings:
-    grid = grid_of([])
+def generation_pass() -> GenerationPass:
     now = timezone.now()
-    return task_turns.Surroundings(World(grid), records.Snapshots(grid), throttle.look(now, "true"), now)
+    return replace(GenerationPass.of(grid_of([]), now), throttle=throttle.look(now, "true"))
 
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
     for name, state, turn in (
         ("lab.a", "defined", lambda t, f: feeding_turns.feed_task(t, f, now=timezone.now(), portion=50_000)),
-        ("lab.b", "ready", lambda t, f: task_turns.take_turn(Task.objects.get(pk=t), f, surroundings(), 10)),
+        ("lab.b", "ready", lambda t, f: task_turns.take_turn(Task.objects.get(pk=t), f, generation_pass(), 10)),
     ):
         add_dataset(f"{name}.in", 2)
         made = submit(parameters(name, reads(f"{name}.in"), nFilesPerJob=1))

@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from jedisite.database.sql import hot_cursor
 from tasks_app.generation.builder import JOB_COLUMNS, LOG_COLUMNS, OUTPUT_CONTENT_COLUMNS, PARAM_COLUMNS
-from tasks_app.generation.grid_view import World
-from tasks_app.generation.work import generate
+from tasks_app.generation.turn_steps import generate
 from tasks_app.labs.bench import scene
 from tasks_app.labs.bench.database import Place, empty, settle
 from tasks_app.labs.bench.measuring import Clock, Result, Target, in_turn
@@ -71,9 +70,7 @@ class Stage:
     def generate(self) -> float:
         """Seconds that our own generation takes."""
         with Clock() as clock:
-            turn = generate(
-                self.task, self.task.fence, World.of(scene.sites()), timezone.now(), max_jobs=self.jobs, min_queue=10**9
-            )
+            turn = generate(self.task, self.task.fence, scene.generation_pass(), timezone.now(), max_jobs=self.jobs)
         if turn.jobs != self.jobs:
             raise RuntimeError(f"{turn.jobs} jobs were made, not {self.jobs}")
         return clock.seconds

@@ -14,8 +14,7 @@ import psutil
 from django.db import connection
 from django.utils import timezone
 
-from tasks_app.generation.grid_view import World
-from tasks_app.generation.work import generate
+from tasks_app.generation.turn_steps import generate
 from tasks_app.inputs import file_rows
 from tasks_app.labs.bench import scene
 from tasks_app.labs.bench.database import Place
@@ -136,9 +135,7 @@ def _cut(task: Any, files: int, part: int) -> list[float]:
     jobs, left = max(1, part // FILES_PER_JOB), -(-files // FILES_PER_JOB)
     while left > 0:
         with Clock() as clock:
-            turn = generate(
-                task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9
-            )
+            turn = generate(task, task.fence, scene.generation_pass(), timezone.now(), max_jobs=min(jobs, left))
         if not turn.jobs:
             raise RuntimeError(f"{left} jobs were not made")
         left -= turn.jobs

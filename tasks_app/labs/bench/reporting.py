@@ -12,8 +12,7 @@ from psycopg.types.json import Json
 
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.reports import Proof, Report, update_job
-from tasks_app.generation.grid_view import World
-from tasks_app.generation.work import generate
+from tasks_app.generation.turn_steps import generate
 from tasks_app.labs.bench import scene
 from tasks_app.labs.bench.crowd import Step, crowd
 from tasks_app.labs.bench.database import Place, empty, settle
@@ -131,7 +130,7 @@ def _book(task: Task, dataset: Dataset, jobs: int) -> float:
     empty(CONTENTS, "catalogue_files", *scene.JOB_TABLES)
     scene.fill(task, dataset, jobs * INPUTS)
     settle(CONTENTS)
-    generate(task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=jobs, min_queue=10**9)
+    generate(task, task.fence, scene.generation_pass(), timezone.now(), max_jobs=jobs)
     _finish_all()
     settle("jobs", "job_files", "job_output_report")
     done = 0

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
+from brokerage_app.cases.case import grid_of
+from brokerage_app.verdicts.records import Snapshots
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import hot_cursor, texts
 from tasks_app.agents import refiner
 from tasks_app.ddm.base import FileInfo
 from tasks_app.domain.states import TaskStatus
+from tasks_app.generation.generation_pass import GenerationPass
+from tasks_app.generation.grid_view import GridView
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Dataset, Task
 
@@ -21,6 +26,12 @@ INPUT = "bench.input"
 SECRET = "the secret of every job here"
 DIGEST = hashlib.sha256(SECRET.encode()).digest()
 JOB_TABLES = ("jobs", "job_params", "job_files", "jobs_statuslog", "job_output_report", "file_retries")
+
+
+def generation_pass() -> GenerationPass:
+    """A pass of the job generator over these queues, which have room for any number of jobs."""
+    grid = grid_of(sites())
+    return GenerationPass(GridView(grid, floor=10**9), Snapshots(grid), timezone.now())
 
 
 def sites(number: int = 20) -> dict[str, SiteView]:

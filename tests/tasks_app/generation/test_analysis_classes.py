@@ -16,7 +16,7 @@ from brokerage_app.models import AnalysisUser, GdpConfig, GlobalShare, Queue, Si
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.userthrottle import Quota, ShareState, Usage
 from tasks_app.agents.watchdogs import classes
-from tasks_app.generation.analysis_facts import AnalysisCrowd
+from tasks_app.generation.analysis_facts import AnalysisUsers
 from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Job, JobStatusLog, Task, TaskStatusLog
 
 USERS, EXPRESS = "User Analysis", "Express Analysis"
@@ -225,7 +225,7 @@ def test_datasets_that_grow_and_tasks_with_nothing_left_are_not_nearly_done(near
 
 
 def told(task: Task) -> Any:
-    return AnalysisCrowd(configuration(), timezone.now()).facts(task)
+    return AnalysisUsers(configuration(), timezone.now()).facts(task)
 
 
 def test_jobs_are_counted_for_the_user_or_for_the_group(make_job: Make, make_task: Make) -> None:
@@ -254,7 +254,7 @@ def test_without_caps_nobody_counts(make_job: Make, make_task: Make) -> None:
 def test_jobs_that_the_pass_makes_are_counted(make_job: Make, make_task: Make) -> None:
     configure("prio_mgr", "CAP_RUNNING_USER_JOBS", "100")
     task = make_task(user="ada")
-    crowd = AnalysisCrowd(configuration(), timezone.now())
+    crowd = AnalysisUsers(configuration(), timezone.now())
     crowd.made(task, 5, 10)
     make_job(user="ada", status="activated", prod_source_label="user")
     assert crowd.facts(task).usage == Usage(0, 6, 0, 11)

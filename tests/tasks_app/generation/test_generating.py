@@ -13,12 +13,12 @@ from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.counts import statistics
 from tasks_app.explaining.why_task import look
 from tasks_app.generation.builder import Numbers
-from tasks_app.generation.grid_view import World
+from tasks_app.generation.generation_pass import GenerationPass
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules.sources import Source
 from tasks_app.generation.store import FilesTakenError, _use, _use_seeds
 from tasks_app.generation.turn_facts import row_of
-from tasks_app.generation.work import generate
+from tasks_app.generation.turn_steps import generate
 from tasks_app.lifecycle import claims
 from tasks_app.models import Dataset, File, FileRetry, Job, JobFile, JobParams, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
@@ -80,10 +80,10 @@ def test_a_lost_claim_makes_no_job() -> None:
     ((_, fence),) = claims.claim_tasks("a slow generator", ["ready"], 1)
     claims.release_task(made, fence)
     claims.claim_tasks("another one", ["ready"], 1)
-    sites = World(statistics.current_grid(timezone.now()))
+    around = GenerationPass.of(statistics.current_grid(timezone.now()), timezone.now())
     with pytest.raises(claims.LostClaimError):
         generate(
-            Task.objects.select_related("job_params_template").get(pk=made), fence, sites, timezone.now(), max_jobs=9
+            Task.objects.select_related("job_params_template").get(pk=made), fence, around, timezone.now(), max_jobs=9
         )
     assert not jobs(made)
     assert dataset(made).files_used == 0
@@ -95,11 +95,11 @@ def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     ((_, fence),) = claims.claim_tasks("test", ["ready"], 1)
     with hot_cursor() as cursor:
         cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
-    sites = World(statistics.current_grid(timezone.now()))
+    around = GenerationPass.of(statistics.current_grid(timezone.now()), timezone.now())
     row = Task.objects.select_related("job_params_template").get(pk=made)
     try:
         with pytest.raises(Exception, match="no_more"):
-            generate(row, fence, sites, timezone.now(), max_jobs=9)
+            generate(row, fence, around, timezone.now(), max_jobs=9)
     finally:
         with hot_cursor() as cursor:
             cursor.execute("ALTER TABLE job_files DROP CONSTRAINT no_more")

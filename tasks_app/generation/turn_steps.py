@@ -1,0 +1,248 @@
+"""The steps of one task's turn in the job generator: each picks files, plans, builds and stores jobs, until a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from django.db import transaction
+
+from brokerage_app.vocabulary.verdict import Choice
+from jedisite.database.sql import hot_cursor
+from tasks_app.domain.priorities import SerialPriority
+from tasks_app.generation import companions
+from tasks_app.generation.builder import Builder
+from tasks_app.generation.buildjobs import library_for
+from tasks_app.generation.generation_pass import GenerationPass
+from tasks_app.generation.grid_view import Brokered, GridView
+from tasks_app.generation.picker import pick
+from tasks_app.generation.rules import explanation
+from tasks_app.generation.rules.explanation import Explanation
+from tasks_app.generation.rules.job_plan import FILES_A_STEP, JobPlan, Level, Place, files_to_read, plan_jobs
+from tasks_app.generation.rules.sources import Picked, Source
+from tasks_app.generation.store import Part, free_seeds, leave_out, store
+from tasks_app.generation.turn_facts import TurnFacts, read_turn
+from tasks_app.inputs.file_rows import hold
+from tasks_app.models import Dataset, Task
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.submission import sandboxes
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What came of one task's turn: the jobs that were stored, and why there are none or not all.
+
+    scouting      the jobs are scouts
+    input_left    more jobs can be made of its input
+    sites_left    sites take more of them
+    brokered      the decision that is to be kept; None when no broker was asked
+    why           None when jobs were stored and nothing holds up the rest
+    """
+
+    jobs: int = 0
+    scouting: bool = False
+    input_left: bool = False
+    sites_left: bool = False
+    brokered: Brokered | None = None
+    why: Explanation | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another turn would bring more jobs at once."""
+        return self.jobs > 0 and self.input_left and self.sites_left
+
+
+def generate(task: Task, fence: int, around: GenerationPass, now: datetime, *, max_jobs: int) -> TurnResult:
+    """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up.
+
+    Raises LostClaimError when the claim is gone; BadBuildError, BadTemplate and UnresolvedPlaceholder when no job can ever
+    be made.
+    """
+    turn = read_turn(task, fence, now)
+    unfit = _unfit(turn)
+    if unfit is not None:
+        return TurnResult(why=unfit)
+    steps = Steps(turn.with_inputs(), around.view, max_jobs)
+    if around.user_jobs is not None and not turn.scouting:
+        steps.priorities = around.user_jobs.priorities(turn.facts, now)
+    for master in _masters_with_work(task.id):
+        steps.use(master)
+    around.count(task, steps.jobs)
+    return steps.result()
+
+
+def _unfit(turn: TurnFacts) -> Explanation | None:
+    """Why the broker need not be asked."""
+    unread = turn.unread()
+    if unread is not None:
+        return explanation.unread(unread.name, unread.status)
+    no_sandbox = sandboxes.lacking(turn.task.id, turn.task.user, turn.raw, turn.template.text)
+    return explanation.without_sandbox(no_sandbox) if no_sandbox else None
+
+
+def _masters_with_work(task_id: int) -> list[Dataset]:
+    found = Dataset.objects.with_work(task_id, types=INPUT_TYPES).filter(master_id=None)
+    return list(found.order_by("list_position", "id"))
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of one turn, and what has come of them so far.
+
+    first        what the broker said before jobs were made
+    unplaced     what it said of files that need more memory than the task's, by that memory, where no site takes their jobs
+    stuck        memory of files of this master of which no job can be made in this turn, although a site would take it
+    lacks        what the last job lacked that could not be made of such files
+    priorities   of the next jobs, where their number counts
+    """
+
+    turn: TurnFacts
+    view: GridView
+    max_jobs: int
+    jobs: int = 0
+    first: Brokered | None = None
+    unplaced: dict[int, Brokered] = field(default_factory=dict)
+    stuck: set[int] = field(default_factory=set)
+    lacks: str = ""
+    priorities: SerialPriority | None = None
+
+    def use(self, master: Dataset) -> None:
+        """Make jobs of one master dataset."""
+        self.stuck.clear()
+        while self.jobs < self.max_jobs and self.step(master):
+            master.refresh_from_db(fields=["pick_cursor", "files_used", "files_to_be_used", "files"])
+            if master.files_used >= master.files_to_be_used:
+                break
+
+    def result(self) -> TurnResult:
+        turn = self.turn
+        verdict = self._broker(turn.needs.memory_mb).verdict
+        input_left = bool(_masters_with_work(turn.task.id))
+        unplaced = {memory_mb: one.verdict for memory_mb, one in self.unplaced.items()}
+        why = explanation.of_turn(
+            self.jobs, lacks=self.lacks, unplaced=unplaced, verdict=verdict, input_left=input_left
+        )
+        # That no site takes files of more memory says more than where other jobs could go.
+        kept = next(iter(self.unplaced.values())) if self.unplaced and not self.jobs else self.first
+        return TurnResult(self.jobs, turn.scouting, input_left, bool(verdict.chosen), kept, why)
+
+    def _broker(self, memory_mb: int) -> Brokered:
+        """What the broker says of jobs that want that memory, as the sites are filled now."""
+        found = self.view.decide(self.turn.needs_with(memory_mb), self.turn.task, self.turn.now)
+        self.first = self.first or found
+        return found
+
+    def step(self, master: Dataset) -> bool:
+        """One transaction: pick, plan, build, store. Returns whether another step makes sense."""
+        turn, least = self.turn, self.turn.needs.memory_mb
+        usual = self._level(least)
+        if usual is None:
+            return False
+        row = turn.row(master)
+        most_files = min(FILES_A_STEP, row.files_left)
+        limit = min(files_to_read(row, usual.places[0].limits, self._most(usual)), most_files)
+        with transaction.atomic(), hot_cursor() as cursor:
+            hold(cursor, turn.task.id, turn.fence)
+            while True:
+                without = {*self.unplaced, *self.stuck}
+                picked = pick(cursor, turn.task.id, row, limit, least=least, without=without)
+                level = self._next_level(picked, usual)
+                if level is None:
+                    return False
+                files = picked.of_memory(level.memory_mb, least)
+                sources = companions.read_sources(cursor, turn, row, picked, files, self._most(level))
+                made = plan_jobs(
+                    sources,
+                    level,
+                    most=self._most(level),
+                    is_all=limit == most_files,
+                    scouting=turn.scouting,
+                    skip_short=turn.skip_short,
+                )
+                if made.jobs:
+                    self._store(cursor, level, made, sources)
+                if made.left_out:
+                    leave_out(cursor, turn.task.id, sources[0], made.left_out)
+                if made.jobs or made.left_out or self._is_mended(cursor, made, sources[0], level):
+                    return True
+                if made.reads_on:
+                    limit = most_files
+                    continue
+                self.stuck.add(level.memory_mb)
+                if not picked.is_cut and self.stuck.issuperset(picked.memory_levels(least)):
+                    return False
+
+    def _level(self, memory_mb: int) -> Level | None:
+        """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
+        raised, found = memory_mb != self.turn.needs.memory_mb, self._broker(memory_mb)
+        if found.verdict.chosen:
+            chosen = sorted(found.verdict.chosen, key=lambda choice: choice.site)
+            return Level(memory_mb, [self._place(choice, found.broker) for choice in chosen], raised)
+        if raised:
+            self.unplaced[memory_mb] = found
+        return None
+
+    def _place(self, choice: Choice, broker: str) -> Place:
+        site = self.view.site(choice.site)
+        limits = self.turn.limits(site, choice.work_dir_mb)
+        return Place(site, choice, limits, self.view.room(choice, broker, self.turn.task))
+
+    def _next_level(self, picked: Picked, usual: Level) -> Level | None:
+        """The memory of the next jobs: that of the first file for which there is a site and of which jobs can be made."""
+        for memory_mb in picked.memory_levels(usual.memory_mb):
+            if memory_mb in self.stuck:
+                continue
+            if memory_mb == usual.memory_mb:
+                return usual
+            level = self._level(memory_mb) if memory_mb not in self.unplaced else None
+            if level is not None:
+                return level
+        return None
+
+    def _most(self, level: Level) -> int:
+        """Jobs of one step."""
+        return level.most_jobs(self.max_jobs - self.jobs)
+
+    def _store(self, cursor: psycopg.Cursor[Any], level: Level, made: JobPlan, sources: Sequence[Source]) -> None:
+        """Store the jobs of all sites, and count them on the snapshot of the sites."""
+        turn, streams = self.turn, self.turn.streams()
+        inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
+        parts = []
+        for place, groups in ((one.place, one.groups) for one in made.jobs):
+            platform = place.choice.platform
+            facts = replace(turn.facts, cmt_config=platform) if platform else turn.facts
+            build = Builder(
+                facts,
+                turn.needs_with(level.memory_mb),
+                place.site,
+                place.limits,
+                streams,
+                turn.template,
+                inputs,
+                turn.now,
+                self.priorities,
+            )
+            parts.append(Part(build, groups))
+            if self.priorities is not None:
+                self.priorities = self.priorities.after(len(groups))
+        if turn.build is not None:
+            for part in parts:
+                part.build.use_library(
+                    library_for(cursor, turn.facts, turn.build, part.build.site, turn.scope, turn.now)
+                )
+        seeds = free_seeds(cursor, turn.task.id, sum(len(part.groups) for part in parts)) if turn.has_seeds else None
+        self.jobs += store(cursor, parts, sources, seeds)
+        for part in parts:
+            site = self.view.site(part.build.site.name)
+            self.view.made(site.name, len(part.groups), turn.task, cores=turn.needs.cores_at(site))
+
+    def _is_mended(self, cursor: psycopg.Cursor[Any], made: JobPlan, master: Source, level: Level) -> bool:
+        """See what the next job lacks. Returns whether that is mended."""
+        short = made.short_of
+        if short is not None and companions.add_copies(cursor, self.turn, short, master.files, self._most(level)):
+            return True
+        self.lacks = explanation.lacking(made) or self.lacks
+        return False
