@@ -14,7 +14,7 @@ class BrokerageConfig(AppConfig):
             return
         from brokerage_app.grid.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
-        from jedisite.agents import registry
+        from jedisite.agents.registry import REGISTRY
         from jedisite.identity import tokens
 
         for signal in (post_save, post_delete):
@@ -22,4 +22,4 @@ class BrokerageConfig(AppConfig):
         from brokerage_app.grid import queue_status
 
         tokens.check_sites_by(queue_status.no_queue)
-        registry.collect("brokerage_app.agents")
+        REGISTRY.look_in("brokerage_app.agents")

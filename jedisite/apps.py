@@ -7,6 +7,8 @@ from django.db.models.signals import post_migrate
 
 AGENTS = ("qcluster", "cluster", "ticker", "agent")
 """Commands that run agents, or look after those that do."""
+CHECKS_ADMIN = ("check", "makemigrations")
+"""Commands that check all there is: the admin's pages too, which otherwise are imported with the addresses of the site."""
 
 
 class JedisiteConfig(AppConfig):
@@ -15,10 +17,12 @@ class JedisiteConfig(AppConfig):
 
     def ready(self) -> None:
         from django.conf import settings
+        from django.contrib import admin
 
         if settings.JEDI_LIGHT:
             return
-        from jedisite.agents import passes, registry
+        from jedisite.agents import passes
+        from jedisite.agents.registry import REGISTRY
         from jedisite.database import database_limits, partitions, wildcards  # noqa: F401 - the lookups register themselves
         from jedisite.processes import children, deploy_checks  # noqa: F401 - the checks register themselves
 
@@ -27,7 +31,10 @@ class JedisiteConfig(AppConfig):
         if command == "qcluster":
             # The workers of a cluster that is killed would wait for work for ever.
             children.forks_die_with_parent()
+            REGISTRY.at_once = True
+        if command in CHECKS_ADMIN:
+            admin.autodiscover()
 
-        registry.collect("jedisite.agents.housekeeping")
+        REGISTRY.look_in("jedisite.agents.housekeeping")
         partitions.MONTHLY.append(partitions.Monthly("agent_passes", keep_months=3))
         post_migrate.connect(passes.synchronise_after_migrate, sender=self)

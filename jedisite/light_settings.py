@@ -6,4 +6,3 @@ from jedisite.settings import INSTALLED_APPS as _ALL
 JEDI_LIGHT = True
 _PAGES = {"unfold", "unfold.contrib.filters", "drf_spectacular_sidecar", "django_htmx", "django_filters"}
 INSTALLED_APPS = [name for name in _ALL if name not in _PAGES]
-INSTALLED_APPS[INSTALLED_APPS.index("django.contrib.admin")] = "django.contrib.admin.apps.SimpleAdminConfig"

@@ -11,6 +11,7 @@ from jedisite.identity import dev_issuer, dev_keys, token_pages
 from jedisite.identity.callers import Right, needs
 from jedisite.web import health
 
+admin.autodiscover()  # here and not at each start: commands have no pages
 _icon = RedirectView.as_view(url=static("icon.svg"), permanent=True)
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [

@@ -16,7 +16,7 @@ class TasksConfig(AppConfig):
         from django.db.models.signals import post_delete
 
         from brokerage_app.grid import configuring, queue_deleting
-        from jedisite.agents import registry
+        from jedisite.agents.registry import REGISTRY
         from jedisite.management.command_line import SET
         from tasks_app.configured import timeout_limits
         from tasks_app.models import partitioned
@@ -24,7 +24,7 @@ class TasksConfig(AppConfig):
         from tasks_app.usage import site_use
 
         checks.register(timeout_limits.check_limits, SET)
-        registry.collect("tasks_app.agents")
+        REGISTRY.look_in("tasks_app.agents")
         partitioned.register()
         queue_deleting.register(site_use.held)
         configuring.check_labels_by(lambda: known_names.Tables().labels)

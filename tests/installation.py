@@ -69,6 +69,7 @@ class Site:
             **settings,
         }
         _give_database(home)
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self.log = (home / "up.log").open("w")
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", *options],
@@ -104,8 +105,10 @@ class Site:
         return done.stdout
 
     def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.database) as connection:
-            return connection.execute(sql, values or None).fetchall()  # type: ignore[arg-type]
+        """Asked ten times a second while a test waits: the connection is kept, since a new one costs far more than the answer."""
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(self.database, autocommit=True)
+        return self._connection.execute(sql, values or None).fetchall()  # type: ignore[arg-type]
 
     def processes(self) -> list[tuple[psutil.Process, str]]:
         """All processes below the one that watches over them, with their names."""
@@ -125,6 +128,8 @@ class Site:
         return next((process for process, name in self.processes() if name == "postgres"), None)
 
     def stop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(60)

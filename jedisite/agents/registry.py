@@ -1,4 +1,4 @@
-"""The table of agents: each declares itself beside its function, and the modules that hold them are imported at start-up.
+"""The table of agents: each declares itself beside its function, and the modules that hold them are imported when it is read.
 
 @agent("adder", every="1s", title="Records the results of jobs on files and datasets")
 def run(limit: int = 1000) -> Pass:
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -39,7 +40,58 @@ class UnknownAgentError(LookupError):
     """No agent of this name is registered."""
 
 
-REGISTRY: dict[str, AgentSpec] = {}
+class Registry(MutableMapping[str, AgentSpec]):
+    """Agents by name. The modules in which they declare themselves are imported when it is first read: they import nearly the
+    whole site, which most commands have no use for. With `at_once` they are imported at start-up, for a process that is about
+    to fork those who run agents.
+    """
+
+    def __init__(self) -> None:
+        self.at_once = False
+        self._specs: dict[str, AgentSpec] = {}
+        self._places: list[str] = []
+        self._reading = threading.RLock()
+
+    def look_in(self, where: str) -> None:
+        """Have a module, and all that a package holds, imported before agents are asked for."""
+        with self._reading:
+            self._places.append(where)
+            if self.at_once:
+                self._all()
+
+    def declare(self, spec: AgentSpec) -> None:
+        """Raises ValueError for a name that another agent has."""
+        with self._reading:
+            if (other := self._specs.get(spec.name)) is not None:
+                raise ValueError(f"two agents are called {spec.name}: {other.run.__module__} and {spec.run.__module__}")
+            self._specs[spec.name] = spec
+
+    def _all(self) -> dict[str, AgentSpec]:
+        with self._reading:
+            while self._places:
+                where = self._places.pop(0)
+                found = importlib.import_module(where)
+                for module in pkgutil.walk_packages(getattr(found, "__path__", ()), f"{where}."):
+                    importlib.import_module(module.name)
+            return self._specs
+
+    def __getitem__(self, name: str) -> AgentSpec:
+        return self._all()[name]
+
+    def __setitem__(self, name: str, spec: AgentSpec) -> None:
+        self._all()[name] = spec
+
+    def __delitem__(self, name: str) -> None:
+        del self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+REGISTRY = Registry()
 Run = TypeVar("Run", bound=Callable[[], Pass])
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -64,19 +116,7 @@ def agent(name: str, *, every: str | timedelta, title: str, lease_s: float = LEA
     period_s = period_of(every)
 
     def declare(run: Run) -> Run:
-        if name in REGISTRY:
-            raise ValueError(f"two agents are called {name}: {REGISTRY[name].run.__module__} and {run.__module__}")
-        REGISTRY[name] = AgentSpec(name, run, period_s, title, lease_s)
+        REGISTRY.declare(AgentSpec(name, run, period_s, title, lease_s))
         return run
 
     return declare
-
-
-def collect(where: str) -> None:
-    """Import a module, and all that a package holds, so that the agents in it declare themselves.
-
-    Called from the `ready()` of an app.
-    """
-    found = importlib.import_module(where)
-    for module in pkgutil.walk_packages(getattr(found, "__path__", ()), f"{where}."):
-        importlib.import_module(module.name)
