@@ -8,10 +8,6 @@ APART = frozenset({"migrations", "labs", "lifecycle"})
 """Migrations change what was; labs make up what has never been stored by the site itself."""
 
 _OTHER = "no state of a job, a task or a file"
-_WITH_COUNTS = "one statement writes the states and counts them on the dataset; it moves when file_moves has the counts"
-_HOT = "hot path: one statement per booking, beside what it books"
-_MERGE = "the files of a merge: what they hold is written with them"
-_LOST = "a lost file: its readers and makers are found in the same transaction"
 
 STILL_ELSEWHERE = {
     "tasks_app/commands/obeying.py:obey_next": f"{_OTHER}: of a command",
@@ -20,20 +16,6 @@ STILL_ELSEWHERE = {
     "tasks_app/outcomes/dataset_endings.py:call_done": f"{_OTHER}: of datasets",
     "tasks_app/submission/rerefining.py:_datasets": f"{_OTHER}: of datasets",
     "tasks_app/worker_node/pilot/site_client.py:RefusedError.__init__": f"{_OTHER}: of an answer",
-    "tasks_app/inputs/changes.py:find_again": _WITH_COUNTS,
-    "tasks_app/inputs/changes.py:lose_where": _WITH_COUNTS,
-    "tasks_app/inputs/changes.py:release": _WITH_COUNTS,
-    "tasks_app/outcomes/lost_outputs.py:lose": _LOST,
-    "tasks_app/outcomes/lost_outputs.py:lose 2": _LOST,
-    "tasks_app/outcomes/outcomes.py:_INPUTS": _HOT,
-    "tasks_app/outcomes/outcomes.py:_OUTPUTS": _HOT,
-    "tasks_app/outcomes/outcomes.py:_OUTPUTS 2": _HOT,
-    "tasks_app/outcomes/output_check.py:_void": _LOST,
-    "tasks_app/outcomes/recovery.py:_write": _LOST,
-    "tasks_app/outcomes/recovery.py:_write 2": _LOST,
-    "tasks_app/outcomes/unmerged.py:_CONCLUDE": _MERGE,
-    "tasks_app/outcomes/unmerged.py:_HOLD": _MERGE,
-    "tasks_app/outcomes/unmerged.py:_HOLD 2": _MERGE,
 }
 """States of files that are not written in `lifecycle` yet, and why; this list can only become shorter. States of jobs and
 of tasks are never in it."""

@@ -33,9 +33,9 @@ from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report
 from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
-from tasks_app.inputs import changes, readers, released_files, schedules
+from tasks_app.inputs import readers, released_files, schedules
 from tasks_app.inputs.registering import register_dataset
-from tasks_app.lifecycle import file_moves, job_moves, nucleus_waits, queued_jobs
+from tasks_app.lifecycle import file_availability, file_moves, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
 from tasks_app.models import (
     AttentionItem,
@@ -603,12 +603,12 @@ def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
     return Held((table, "name", "lab.a"), create, free=(table, "name", "lab.b"))
 
 
-@at("tasks_app/inputs/changes.py:lose_where")
+@at("tasks_app/lifecycle/file_availability.py:lose_where")
 def files_that_are_lost(made: SimpleNamespace) -> Held:
     task = made.task()
     dataset = made.dataset(task, **COUNTED)
     low, high = two("jedi_dataset_contents", "fileid", lambda: tried(task.id, dataset.id, attempt=0))
-    return Held(low, whole(changes.lose_where, task.id, dataset.id, "TRUE", {}), free=high)
+    return Held(low, whole(file_availability.lose_where, task.id, dataset.id, "TRUE", {}), free=high)
 
 
 @at("tasks_app/messaging/inbox.py:try_again")

@@ -15,6 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from jedisite.vocabulary.words import plural
 from tasks_app.audit import log_invariants, merging_invariants, state_invariants
 from tasks_app.audit.log_invariants import STALE_AFTER
+from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.domain.states import JOB_FINAL, TASK_FINAL
 
 
@@ -133,7 +134,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
           FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND f.status IS DISTINCT FROM 'again'
+         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND f.status IS DISTINCT FROM '{JobFileStatus.AGAIN}'
          GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(

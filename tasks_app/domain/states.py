@@ -263,7 +263,7 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
     },
     "output": {
         F.DEFINED: frozenset({F.FINISHED, F.FAILED, F.CANCELLED, F.NOOUTPUT, F.READY, F.RUNNING}),
-        F.READY: frozenset({F.PICKED, F.RUNNING, F.NOTMERGED, F.CANCELLED}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.NOTMERGED, F.FAILED, F.CANCELLED}),
         F.PICKED: frozenset({F.RUNNING, F.READY}),
         F.RUNNING: frozenset({F.FINISHED, F.READY, F.NOTMERGED, F.FAILED, F.CANCELLED}),
         F.FINISHED: frozenset({F.LOST}),

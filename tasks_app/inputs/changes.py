@@ -1,11 +1,9 @@
-"""Hot path: what happens to the stored files of inputs that grow or change, in sets.
+"""Hot path: what happens to the stored files of inputs that grow or change, in sets. Their states change in
+`lifecycle.file_availability`.
 
 States of an input file before a job has it: `pending` while the bunch that it belongs to is incomplete, `ready` when
 jobs may take it, `lost` when data management no longer has it. `nfiles` counts all but the lost ones, which
 `nfilesmissing` counts; `nfilestobeused` counts those that jobs may take or have taken, so neither pending nor lost ones.
-
-The picker walks ready files with a cursor that never goes back. A file that becomes ready in front of the cursor is
-therefore written to `file_retries`, here and wherever else a file is made ready again.
 
 Every function runs in a transaction of its own, which holds the task's row: jobs are not made meanwhile. Order of
 locks: task, contents, datasets.
@@ -16,18 +14,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import psycopg
 from django.db import transaction
 
 from jedisite.database.sql import hash_joins, hot_cursor, texts
 from tasks_app.inputs.file_rows import FeedTarget, hold
+from tasks_app.lifecycle import file_availability
+from tasks_app.lifecycle.file_availability import HAS_ATTEMPT, OF_DATASET, WAITS, lose_where
 
 # ruff: noqa: S608 - every piece is a constant of this module
-_WAITS = "status IN ('ready', 'pending', 'staging')"
-_HAS_ATTEMPT = "(maxattempt IS NULL OR attemptnr < maxattempt) AND (maxfailure IS NULL OR failedattempt < maxfailure)"
-_MINE = "jeditaskid = %(task)s AND datasetid = %(dataset)s"
-_FIRST_PENDING = f"""SELECT fileid FROM jedi_dataset_contents WHERE {_MINE} AND status = 'pending'
-                      ORDER BY fileid LIMIT %(count)s"""
 
 
 def _values(target: FeedTarget, **more: Any) -> dict[str, Any]:
@@ -38,7 +32,7 @@ def pending_files(target: FeedTarget) -> int:
     """How many files of the dataset are pending."""
     with hot_cursor() as cursor:
         cursor.execute(
-            f"SELECT count(*) FROM jedi_dataset_contents WHERE {_MINE} AND status = 'pending'", _values(target)
+            f"SELECT count(*) FROM jedi_dataset_contents WHERE {OF_DATASET} AND status = 'pending'", _values(target)
         )
         row = cursor.fetchone()
     return int(row[0]) if row else 0
@@ -49,7 +43,7 @@ def pending_events(target: FeedTarget) -> list[int]:
     with hot_cursor() as cursor:
         cursor.execute(
             f"""SELECT coalesce(endevent - startevent + 1, nevents, 0) FROM jedi_dataset_contents
-                 WHERE {_MINE} AND status = 'pending' ORDER BY fileid""",
+                 WHERE {OF_DATASET} AND status = 'pending' ORDER BY fileid""",
             _values(target),
         )
         return [int(number) for (number,) in cursor.fetchall()]
@@ -63,40 +57,16 @@ def release(target: FeedTarget, count: int | None = None) -> int:
     """
     if count == 0:
         return 0
-    first = "" if count is None else f"AND fileid = ANY(ARRAY({_FIRST_PENDING}))"
     with hot_cursor() as cursor:
         hold(cursor, target.task_id, target.fence)
-        cursor.execute(
-            f"""
-            WITH released AS (
-                UPDATE jedi_dataset_contents SET status = 'ready' WHERE {_MINE} AND status = 'pending' {first}
-                RETURNING fileid)
-            {_COUNT_AS_READY}""",
-            _values(target, count=count),
-        )
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
-
-
-# Files in `released` are to be used from now on; what stands in front of the cursor goes to the retries.
-_COUNT_AS_READY = """,
-            again AS (
-                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-                SELECT r.fileid, %(task)s, %(dataset)s FROM released r
-                  JOIN jedi_datasets d ON d.datasetid = %(dataset)s AND r.fileid <= d.pick_cursor
-                    ON CONFLICT DO NOTHING),
-            counted AS (
-                UPDATE jedi_datasets SET nfilestobeused = nfilestobeused + n.files, modificationtime = clock_timestamp()
-                  FROM (SELECT count(*) AS files FROM released) n
-                 WHERE datasetid = %(dataset)s AND n.files > 0)
-            SELECT count(*) FROM released"""
+        return file_availability.release(cursor, target.task_id, target.dataset_id, count)
 
 
 def vanished(target: FeedTarget, listed: Iterable[str]) -> list[str]:
     """Names of stored files that wait for a job and that data management no longer lists."""
     with hot_cursor() as cursor:
         cursor.execute(
-            f"SELECT DISTINCT lfn FROM jedi_dataset_contents WHERE {_MINE} AND {_WAITS} AND {_HAS_ATTEMPT}",
+            f"SELECT DISTINCT lfn FROM jedi_dataset_contents WHERE {OF_DATASET} AND {WAITS} AND {HAS_ATTEMPT}",
             _values(target),
         )
         waiting = {lfn for (lfn,) in cursor.fetchall()}
@@ -115,33 +85,6 @@ def lose(target: FeedTarget, lfns: Collection[str]) -> int:
         )
 
 
-def lose_where(
-    cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, condition: str, values: dict[str, Any]
-) -> int:
-    """The same for the files that meet a condition, in a transaction that holds the task. `condition` is SQL of ours."""
-    cursor.execute(
-        f"""
-        WITH before AS (
-            SELECT fileid, status FROM jedi_dataset_contents
-             WHERE {_MINE} AND {_WAITS} AND {_HAS_ATTEMPT} AND {condition} ORDER BY fileid FOR UPDATE),
-        lost AS (
-            UPDATE jedi_dataset_contents SET status = 'lost'
-             WHERE {_MINE} AND fileid = ANY(ARRAY(SELECT fileid FROM before))
-            RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
-        forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FROM before))),
-        counts AS (SELECT count(*) AS files, coalesce(sum(events), 0) AS events FROM lost),
-        counted AS (
-            UPDATE jedi_datasets SET nfiles = nfiles - n.files, nfilesmissing = coalesce(nfilesmissing, 0) + n.files,
-                   nfilestobeused = greatest(nfilesused, nfilestobeused - (SELECT count(*) FROM before WHERE status = 'ready')),
-                   nevents = greatest(0, coalesce(nevents, 0) - n.events), modificationtime = clock_timestamp()
-              FROM counts n WHERE datasetid = %(dataset)s AND n.files > 0)
-        SELECT files FROM counts""",
-        {"task": task_id, "dataset": dataset_id, **values},
-    )
-    row = cursor.fetchone()
-    return int(row[0]) if row else 0
-
-
 @transaction.atomic
 def find_again(target: FeedTarget, lfns: Collection[str], *, status: str) -> int:
     """Lost or missing files of these names are there again: they become ready or pending. Returns how many."""
@@ -149,28 +92,7 @@ def find_again(target: FeedTarget, lfns: Collection[str], *, status: str) -> int
         return 0
     with hot_cursor() as cursor:
         hold(cursor, target.task_id, target.fence)
-        cursor.execute(
-            f"""
-            WITH found AS (
-                UPDATE jedi_dataset_contents SET status = %(status)s
-                 WHERE {_MINE} AND status IN ('lost', 'missing') AND lfn = ANY(%(lfns)s::text[])
-                RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
-            released AS (SELECT fileid FROM found WHERE %(status)s = 'ready'),
-            back AS (
-                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-                SELECT r.fileid, %(task)s, %(dataset)s FROM released r
-                  JOIN jedi_datasets d ON d.datasetid = %(dataset)s AND r.fileid <= d.pick_cursor
-                    ON CONFLICT DO NOTHING)
-            UPDATE jedi_datasets d SET nfiles = nfiles + n.files, nfilesmissing = greatest(0, nfilesmissing - n.files),
-                   nfilestobeused = nfilestobeused + n.ready, nevents = coalesce(nevents, 0) + n.events,
-                   modificationtime = clock_timestamp()
-              FROM (SELECT count(*) AS files, coalesce(sum(events), 0) AS events,
-                           (SELECT count(*) FROM released) AS ready FROM found) n
-             WHERE d.datasetid = %(dataset)s AND n.files > 0 RETURNING n.files""",
-            _values(target, lfns=texts(lfns), status=status),
-        )
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
+        return file_availability.find_again(cursor, target.task_id, target.dataset_id, lfns, status=status)
 
 
 @transaction.atomic
@@ -205,6 +127,6 @@ def name_constituent(target: FeedTarget, lfns: Collection[str], constituent_id: 
             cursor.execute(
                 f"""UPDATE jedi_dataset_contents c SET constituent_id = %(constituent)s
                       FROM unnest(%(lfns)s::text[]) n (lfn)
-                     WHERE c.{_MINE.replace("AND ", "AND c.")} AND c.lfn = n.lfn AND c.constituent_id IS NULL""",
+                     WHERE c.{OF_DATASET.replace("AND ", "AND c.")} AND c.lfn = n.lfn AND c.constituent_id IS NULL""",
                 _values(target, lfns=texts(lfns), constituent=constituent_id),
             )

@@ -1,5 +1,5 @@
-"""The doors: states of tasks, jobs and files change here (files: see `tests/test_doors.py`); claims with fences; the outbox.
+"""The doors: states of tasks, jobs and files change here; claims with fences; the outbox.
 
-Imports `domain`, `params`, `models`, `ddm`. Start at `task_moves.py` and `job_moves.py`; beside that, `job_handout.py`,
-`job_reports.py` and `job_ends.py` have the statements of the hot paths.
+Imports `domain`, `params`, `models`, `ddm`. Start at `task_moves.py`, `job_moves.py` and `file_moves.py`; beside
+these, `job_handout.py`, `job_reports.py`, `job_ends.py`, `file_uses.py` and `file_ends.py` have the statements of the hot paths.
 """

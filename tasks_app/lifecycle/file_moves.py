@@ -1,4 +1,9 @@
-"""What becomes of the files of a task, in sets: opened again, given up, given attempts, staged, no longer waited for.
+"""The door for the states of files: what commands make of a task's files, in sets, and the condition that all doors share.
+
+No other statement changes the state of a stored file than those of this module and of those beside it: `file_uses` (jobs
+get files), `file_ends` (jobs end), `file_availability` (data management has files or not) and `file_recovery` (what was
+lost is made again). Each says in its WHERE from which states it moves, made from the table of moves, so that a move which
+`FILE_MOVES` does not allow changes no row. New files are stored by `inputs` and `generation`: nothing moves there.
 
 Locks are taken in the order of everybody: the task's row first (by the caller), files, then datasets by id.
 """
@@ -15,6 +20,7 @@ from tasks_app.domain.states import FILE_MOVES, FileStatus
 from tasks_app.lifecycle import attempts
 from tasks_app.lifecycle.conditions import is_one_of, may_become
 
+F = FileStatus
 INPUT: Final = ("input",)
 OUTPUT: Final = ("output",)
 EITHER: Final = (*INPUT, *OUTPUT)
@@ -37,6 +43,8 @@ _INPUTS = "('input', 'pseudo_input', 'pp_input')"
 _READ = "('input', 'pseudo_input', 'pp_input', 'random_seed')"
 MOST = 32767
 """The highest limit on attempts or failures that the books can hold."""
+_STAGING = before(INPUT, F.PENDING, among=[F.STAGING])
+_WAITS = before(INPUT, F.READY, among=[F.PENDING, F.STAGING])
 _NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _MORE = f"""
     maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
@@ -116,7 +124,7 @@ def _recover(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
                        maxattempt = CASE WHEN attemptnr + 1 >= maxattempt THEN attemptnr + 1 + %(more)s ELSE maxattempt END,
                        maxfailure = CASE WHEN failedattempt >= maxfailure THEN failedattempt + %(more)s ELSE maxfailure END
                  WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND type IN {_INPUTS}
-                   AND status IN ('lost', 'missing') RETURNING datasetid)
+                   AND {before(INPUT, F.READY, among=[F.LOST, F.MISSING])} RETURNING datasetid)
             SELECT datasetid, count(*) FROM back GROUP BY 1""",
         values,
     )
@@ -144,7 +152,7 @@ def _give_back(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
                 UPDATE jedi_dataset_contents c SET status = 'ready', attemptnr = coalesce(c.attemptnr, 0) + 1,
                        maxattempt = c.maxattempt + %(more)s
                  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_READ}
-                   AND c.status IN ('picked', 'running') AND c.keeptrack = 1
+                   AND {before(INPUT, F.READY, among=[F.PICKED, F.RUNNING], row="c.")} AND c.keeptrack = 1
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid
                                       AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed'))
                 RETURNING c.datasetid)
@@ -253,7 +261,7 @@ def give_up(task_id: int) -> int:
             f"""
             WITH given_up AS (
                 UPDATE jedi_dataset_contents SET status = 'ready', maxattempt = attemptnr
-                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status IN ('ready', 'pending', 'staging') AND keeptrack = 1
+                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND (status = 'ready' OR {_WAITS}) AND keeptrack = 1
                    AND maxattempt IS NOT NULL AND attemptnr < maxattempt
                    AND (maxfailure IS NULL OR failedattempt < maxfailure)
                 RETURNING datasetid, fileid),
@@ -276,7 +284,7 @@ def release_staging(task_id: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""UPDATE jedi_dataset_contents SET status = 'pending'
-                 WHERE jeditaskid = %s AND type IN {_INPUTS} AND status = 'staging'""",
+                 WHERE jeditaskid = %s AND type IN {_INPUTS} AND {_STAGING}""",
             [task_id],
         )
         count: int = cursor.rowcount
@@ -293,8 +301,8 @@ def note_staged(task_id: int, datasets: list[int], names: list[str] | None) -> i
     """Files of datasets that the caller has locked are staged: those of these names, or all. Returns how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE jedi_dataset_contents SET status = 'pending'
-                WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND status = 'staging'
+            f"""UPDATE jedi_dataset_contents SET status = 'pending'
+                WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND {_STAGING}
                   AND (%(files)s::text[] IS NULL OR lfn = ANY(%(files)s::text[]))""",
             {"task": task_id, "datasets": datasets, "files": names},
         )
@@ -309,10 +317,10 @@ def stop_waiting(task_id: int) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             WITH released AS (
                 UPDATE jedi_dataset_contents SET status = 'ready'
-                 WHERE jeditaskid = %(task)s AND status IN ('pending', 'staging')
+                 WHERE jeditaskid = %(task)s AND {_WAITS}
                    AND datasetid = ANY(ARRAY(SELECT datasetid FROM jedi_datasets
                                               WHERE jeditaskid = %(task)s AND nfiles > nfilestobeused))
                 RETURNING datasetid),

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from jedisite.database.sql import numbers
 from tasks_app.ddm import data_management, maker_of
+from tasks_app.lifecycle import file_recovery
 from tasks_app.models import Task
 
 
@@ -30,23 +30,9 @@ def lose_outputs(cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[Lo
 def lose(
     cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]
 ) -> list[tuple[int, int, int, int, int]]:
-    values = {
-        "task": task_id,
-        "outputs": numbers(o.file_id for o in outputs),
-        "jobs": numbers(sorted({o.job_id for o in outputs})),
-    }
-    cursor.execute(
-        """WITH gone AS (
-               UPDATE jedi_dataset_contents SET status = 'lost'
-                WHERE jeditaskid = %(task)s AND fileid = ANY(%(outputs)s::bigint[])
-               RETURNING fileid, datasetid, coalesce(nevents, 0) AS events),
-           noted AS (
-               UPDATE job_files SET status = 'lost'
-                WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(outputs)s::bigint[]))
-           SELECT datasetid, count(*), sum(events)::bigint FROM gone GROUP BY 1""",
-        values,
-    )
-    return [(dataset, 0, 0, files, events) for dataset, files, events in cursor.fetchall()]
+    jobs = sorted({output.job_id for output in outputs})
+    lost = file_recovery.lose(cursor, task_id, [output.file_id for output in outputs], jobs)
+    return [(dataset, 0, 0, files, events) for dataset, files, events in lost]
 
 
 def remove(task_id: int, outputs: Sequence[LostOutput]) -> None:

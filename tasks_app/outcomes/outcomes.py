@@ -21,7 +21,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
 from tasks_app.domain.states import JobStatus
 from tasks_app.inputs import readers
-from tasks_app.lifecycle import outbox
+from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
 from tasks_app.outcomes import unmerged
 from tasks_app.retries import apply_rules
@@ -199,35 +199,6 @@ def _inputs_of(
     return _book_inputs(cursor, task_id, ids, won, failed, spared)
 
 
-# Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
-# of the job is found by its place in the sorted list of jobs: a join would make the server read the whole dataset
-# when it knows little of it.
-_INPUTS = """
-WITH booked AS (
-    UPDATE jedi_dataset_contents c
-       SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
-           attemptnr = coalesce(c.attemptnr, 0) + 1,
-           maxattempt = CASE WHEN (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]
-                                  AND coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND c.maxattempt < 32767
-                             THEN c.maxattempt + 1 ELSE c.maxattempt END,
-           failedattempt = coalesce(c.failedattempt, 0)
-                           + (%(failed)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]::int,
-           lastattempttime = clock_timestamp()
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
-       AND c.fileid = ANY(ARRAY(SELECT f.fileid FROM job_files f WHERE f.pandaid = ANY(%(ids)s::bigint[])
-                                   AND f.datasetid = %(dataset)s AND f.fileid IS NOT NULL))
-       AND c.pandaid = ANY(%(ids)s::bigint[]) AND c.status = 'running' AND c.keeptrack = 1
-    RETURNING c.fileid, c.status = 'finished' AS won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
-              c.status = 'ready' AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
-                                 AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
-waiting AS (
-    INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-    SELECT fileid, %(task)s, %(dataset)s FROM booked WHERE again ON CONFLICT DO NOTHING)
-SELECT %(dataset)s::bigint, count(*) FILTER (WHERE won), count(*) FILTER (WHERE NOT won AND NOT again),
-       count(*) FILTER (WHERE again), coalesce(sum(events) FILTER (WHERE won), 0)
-  FROM booked HAVING count(*) > 0
-"""
-
 _READ = """
 SELECT f.datasetid, min(f.fileid), max(f.fileid) FROM job_files f
  WHERE f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('input', 'pseudo_input', 'random_seed') AND f.fileid IS NOT NULL
@@ -244,41 +215,9 @@ def _book_inputs(
     for dataset_id, first, last in cursor.fetchall():
         flags = {"won": numbers(won), "failed": numbers(failed), "spared": numbers(spared), "most_spared": MOST_SPARED}
         values = {"ids": numbers(ids), **flags, "task": task_id}
-        cursor.execute(_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
+        cursor.execute(file_ends.BOOK_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
         found += cursor.fetchall()
     return found
-
-
-_OUTPUTS = """
-WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(sums)s::text[], %(guids)s::text[],
-                                   %(events)s::bigint[], %(surls)s::text[]) m (id, size, checksum, guid, events, surl)),
-of_jobs AS (
-    SELECT f.row_id, f.fileid, f.datasetid, e.status, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
-      FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
-      JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[])
-                      AND f.type IN ('output', 'log', 'trn_output', 'trn_log')
-      LEFT JOIN made m ON m.id = f.fileid),
-rows AS (
-    UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END,
-           fsize = coalesce(o.size, f.fsize), checksum = coalesce(o.checksum, f.checksum),
-           guid = coalesce(o.guid, f.guid), nevents = coalesce(o.events, f.nevents), surl = coalesce(o.surl, f.surl)
-      FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
-booked AS (
-    UPDATE jedi_dataset_contents c
-       SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
-           fsize = coalesce(o.size, c.fsize), checksum = coalesce(o.checksum, c.checksum),
-           guid = coalesce(o.guid, c.guid), nevents = coalesce(o.events, c.nevents), keeptrack = 0,
-           surl = coalesce(o.surl, c.surl)
-      FROM of_jobs o
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
-       AND c.status IN ('defined', 'ready')
-       AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs))
-       AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
-    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events, c.boundaryid IS NOT NULL AS was_ready)
-SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), -count(*) FILTER (WHERE was_ready),
-       coalesce(sum(events), 0)
-  FROM booked GROUP BY datasetid
-"""
 
 
 def _book_outputs(
@@ -291,7 +230,7 @@ def _book_outputs(
         **_stored_values(outcomes),
     }
     with hash_joins(cursor):
-        cursor.execute(_OUTPUTS, values)
+        cursor.execute(file_ends.BOOK_OUTPUTS, values)
         return cursor.fetchall()
 
 

@@ -17,6 +17,8 @@ from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
+from tasks_app.domain.job_file_states import JobFileStatus
+from tasks_app.lifecycle import file_recovery
 from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.lost_outputs import LostOutput, lose_outputs
 
@@ -155,14 +157,14 @@ def _note(place: dict[str, list[str]], dataset: str, names: Sequence[str]) -> No
 
 def _void_jobs(cursor: psycopg.Cursor[Any], task_id: int) -> list[int]:
     cursor.execute(
-        """SELECT f.pandaid FROM (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished'
+        f"""SELECT f.pandaid FROM (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished'
                                    UNION ALL
                                   SELECT pandaid FROM jobs_archive WHERE jeditaskid = %(task)s AND jobstatus = 'finished') j
              JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input')
-              AND f.status IS DISTINCT FROM 'again'
+              AND f.status IS DISTINCT FROM '{JobFileStatus.AGAIN}'
              JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = f.datasetid AND c.fileid = f.fileid
               AND c.keeptrack = 1
-            GROUP BY 1 HAVING NOT bool_or(c.pandaid = f.pandaid) AND bool_and(c.status = 'finished') ORDER BY 1""",
+            GROUP BY 1 HAVING NOT bool_or(c.pandaid = f.pandaid) AND bool_and(c.status = 'finished') ORDER BY 1""",  # noqa: S608
         {"task": task_id},
     )
     return [job for (job,) in cursor.fetchall()]
@@ -178,9 +180,5 @@ def _void(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int]) -> int
     )
     outputs = [LostOutput._make(row) for row in cursor.fetchall()]
     lose_outputs(cursor, task_id, outputs)
-    cursor.execute(
-        """UPDATE job_files SET status = 'again'
-            WHERE pandaid = ANY(%s::bigint[]) AND type IN ('input', 'pseudo_input', 'random_seed')""",
-        [numbers(jobs)],
-    )
+    file_recovery.take_inputs_from(cursor, jobs)
     return len(outputs)

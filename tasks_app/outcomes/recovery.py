@@ -23,8 +23,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
-from tasks_app.inputs.changes import lose_where
-from tasks_app.lifecycle import attempts, task_moves
+from tasks_app.lifecycle import file_recovery, task_moves
+from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes.lost_outputs import LostOutput, count_files, lose, remove
@@ -254,34 +254,12 @@ def _check_inputs(inputs: Sequence[InputAgain]) -> None:
 
 def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
     """Outputs are lost, inputs are ready again, and the counters say so."""
-    values = {
-        "task": found.task_id,
-        "inputs": numbers(i.file_id for i in found.inputs),
-        "jobs": numbers(found.jobs),
-        "more": attempts.added_to(found.task_id),
-    }
+    inputs = sorted(i.file_id for i in found.inputs)
     lost = lose(cursor, found.task_id, [*found.lost, *found.also_lost])
-    cursor.execute(
-        """WITH again AS (
-               UPDATE jedi_dataset_contents c SET status = 'ready',
-                      maxattempt = CASE WHEN c.maxattempt <= c.attemptnr THEN c.attemptnr + %(more)s ELSE c.maxattempt END,
-                      maxfailure = CASE WHEN c.maxfailure <= c.failedattempt THEN c.failedattempt + %(more)s
-                                        ELSE c.maxfailure END
-                WHERE c.jeditaskid = %(task)s AND c.fileid = ANY(%(inputs)s::bigint[]) AND c.status = 'finished'
-               RETURNING c.fileid, c.datasetid, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events),
-           waiting AS (
-               INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-               SELECT fileid, %(task)s, datasetid FROM again ON CONFLICT DO NOTHING)
-           SELECT datasetid, count(*), sum(events)::bigint FROM again GROUP BY 1""",
-        values,
-    )
-    again = [(dataset, files, events, 0, 0) for dataset, files, events in cursor.fetchall()]
+    ready = file_recovery.process_again(cursor, found.task_id, inputs)
+    again = [(dataset, files, events, 0, 0) for dataset, files, events in ready]
     # A job whose outputs are gone counts for nothing: its inputs may be those of another finished job.
-    cursor.execute(
-        """UPDATE job_files SET status = 'again'
-            WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(inputs)s::bigint[])""",
-        values,
-    )
+    file_recovery.take_inputs_from(cursor, found.jobs, inputs)
     count_files(cursor, sorted(lost + again))
     remove(found.task_id, [*found.lost, *found.also_lost])
 

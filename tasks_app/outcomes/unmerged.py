@@ -17,6 +17,7 @@ from jedisite.agents.passes import kick
 from jedisite.database.sql import hash_joins, numbers
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.states import DatasetStatus
+from tasks_app.lifecycle import file_ends
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.outcomes.shared_datasets import at_work
@@ -34,32 +35,6 @@ ATTEMPTS: Final = 3
 
 Counts = list[tuple[int, int, int, int, int]]
 
-_HOLD = """
-WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(sums)s::text[], %(guids)s::text[],
-                                   %(events)s::bigint[], %(surls)s::text[]) m (id, size, checksum, guid, events, surl)),
-of_jobs AS (
-    SELECT f.row_id, f.fileid, f.datasetid, f.pandaid, m.size, m.checksum, m.guid, m.events, m.surl
-      FROM job_files f JOIN made m ON m.id = f.fileid
-     WHERE f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('trn_output', 'trn_log')),
-rows AS (
-    UPDATE job_files f SET status = 'finished', fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, f.guid),
-           nevents = o.events, surl = o.surl
-      FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
-ready AS (
-    UPDATE jedi_dataset_contents c
-       SET status = 'ready', boundaryid = o.pandaid, maxattempt = coalesce(c.attemptnr, 0) + %(attempts)s, fsize = o.size,
-           checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, surl = o.surl
-      FROM of_jobs o
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
-       AND c.status = 'defined' AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs))
-       AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
-    RETURNING c.datasetid, c.fileid),
-queued AS (
-    INSERT INTO file_retries (fileid, jeditaskid, datasetid) SELECT fileid, %(task)s, datasetid FROM ready
-        ON CONFLICT DO NOTHING)
-SELECT datasetid, 0::bigint, 0::bigint, count(*), 0::bigint FROM ready GROUP BY datasetid
-"""
-
 
 def hold(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int], stored: Mapping[str, Any]) -> Counts:
     """Make what these jobs stored ready to be merged; each file may be tried `ATTEMPTS` times.
@@ -67,7 +42,7 @@ def hold(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int], stored:
     Returns what is to be counted, as `outcomes._count` reads it.
     """
     with hash_joins(cursor):
-        cursor.execute(_HOLD, {**stored, "ids": numbers(jobs), "task": task_id, "attempts": ATTEMPTS})
+        cursor.execute(file_ends.HOLD_OUTPUTS, {**stored, "ids": numbers(jobs), "task": task_id, "attempts": ATTEMPTS})
         return cursor.fetchall()
 
 
@@ -104,27 +79,10 @@ def withdraw(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> None:
     )
 
 
-_CONCLUDE = """
-WITH over AS (
-    UPDATE jedi_dataset_contents c
-       SET status = CASE c.status WHEN 'ready' THEN 'notmerged' ELSE c.status END, keeptrack = 0
-     WHERE c.jeditaskid = %(task)s AND c.type IN ('trn_output', 'trn_log') AND c.pandaid = ANY(%(ids)s::bigint[])
-       AND c.fileid = ANY(ARRAY(SELECT fileid FROM job_files WHERE pandaid = ANY(%(ids)s::bigint[]) AND type = 'input'))
-       AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM job_files
-                                    WHERE pandaid = ANY(%(ids)s::bigint[]) AND type = 'input'))
-       AND c.keeptrack = 1 AND (c.status = 'finished' OR (c.status = 'ready' AND c.attemptnr >= c.maxattempt))
-    RETURNING c.boundaryid, c.status, c.pandaid)
-INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
-SELECT boundaryid, %(task)s, 0, CASE WHEN bool_and(status = 'finished') THEN %(merged)s ELSE %(not_merged)s END,
-       jsonb_build_object('merge_job', max(pandaid))
-  FROM over GROUP BY boundaryid ON CONFLICT DO NOTHING
-"""
-
-
 def conclude(cursor: psycopg.Cursor[Any], task_id: int, merge_jobs: Sequence[int]) -> None:
     """After the ends of merge jobs: the jobs whose files were merged, or have no attempt left, are to be ended."""
     values = {"task": task_id, "ids": numbers(merge_jobs), "merged": MERGED, "not_merged": NOT_MERGED}
-    cursor.execute(_CONCLUDE, values)
+    cursor.execute(file_ends.CONCLUDE_MERGES, values)
     if cursor.rowcount:
         kick("adder")
 

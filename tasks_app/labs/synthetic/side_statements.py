@@ -52,7 +52,7 @@ INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type, scope,
 SELECT o.job, o.task, m.output, o.file, 'synthetic.out.' || o.task || '._' || o.job || '.root', 'output', 'synthetic',
        'synthetic.out.' || o.task, CASE WHEN o.status = 'finished' THEN o.inputs * 350000000::bigint END,
        CASE WHEN o.status = 'finished' THEN 'ad:' || lpad(to_hex(o.job), 8, '0') END,
-       CASE WHEN o.status = 'defined' THEN 'unknown' ELSE o.status END, 0
+       CASE WHEN o.status = 'cancelled' THEN 'failed' ELSE o.status END, 0
   FROM made_outputs o JOIN made m USING (task) ORDER BY o.job""",
     """
 INSERT INTO file_retries (fileid, jeditaskid, datasetid)

@@ -1,0 +1,15 @@
+"""The states of a file as one job has it, in the records of that job. In the books of its task a file has a `FileStatus`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class JobFileStatus(StrEnum):
+    DEFINED = "defined"
+    READY = "ready"
+    FINISHED = "finished"
+    FAILED = "failed"
+    LOST = "lost"
+    AGAIN = "again"
+    """An input that does not count for its job any more: another job processes it."""
