@@ -25,6 +25,6 @@ class EventAdmin(LargeTableAdmin):
     ]
     list_filter = [exact("task_id", "task"), exact("job_id", "job"), exact("file_id", "file")]
     search_fields = ["task_id__exact", "job_id__exact", "file_id__exact"]
-    search_help_text = "Number of a task, else of a job, else of a file."
+    search_help_text = "Task number, else job number, else file number."
     ordering = ["-task_id", "-id"]
     key_fields = ("task_id", "id")

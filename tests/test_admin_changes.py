@@ -187,7 +187,7 @@ def test_software_tags_count_from_the_next_decision_on_and_say_what_brokers_woul
 
     assert refused().detail == "needs Athena 24.0.1 on x86_64-el9; the site publishes no software"
     for queue, data, says in (
-        ("B", "{}", "There is no queue B; ALL stands for tags that hold everywhere."),
+        ("B", "{}", "There is no queue B; ALL stands for tags that are valid everywhere."),
         ("A", '{"tag": []}', "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures."),
     ):
         answer = grace.post(add, {"queue": queue, "data": data})
@@ -270,7 +270,11 @@ def test_run_now_makes_an_agent_due_unless_it_is_paused_or_gone(grace):
     Agent.objects.filter(pk="adder").update(paused=True)
     Agent.objects.create(name="gone", period_s=5, due_at=later)
     answer = run_now(grace, "feeder", "adder", "gone")
-    assert "feeder is due now" in answer.text and "adder is paused" in answer.text and "gone is not part" in answer.text
+    assert (
+        "feeder is due now" in answer.text
+        and "adder is paused" in answer.text
+        and "gone is no longer part" in answer.text
+    )
     assert set(Agent.objects.filter(due_at__lt=later).values_list("name", flat=True)) == {"feeder"}
     assert [(e.actor, e.object_id) for e in trail("agent.run")] == [("grace", "feeder")]
 
@@ -437,7 +441,7 @@ def test_a_command_asks_for_a_reason_and_is_given_to_tasks_that_accept_it(grace,
     assert 'name="reason"' in command(grace, name, fits, not_now, reason=" ").text
     assert not Command.objects.exists()
     answer = command(grace, name, fits, not_now, reason="disk is full")
-    assert f"Task {not_now.pk} is broken" in answer.text and "was given to 1 task." in answer.text
+    assert f"Task {not_now.pk} is broken" in answer.text and "was sent to 1 task." in answer.text
     given = Command.objects.get()
     assert (given.task_id, given.name, given.owner, given.comment) == (fits.pk, name, "grace", "disk is full")
     entry = AuditEntry.objects.get()
@@ -552,7 +556,7 @@ def test_a_partition_with_sub_queues_stays_a_partition(grace):
     assert grace.post(reverse("admin:brokerage_app_workqueue_add"), values).status_code == 302
     page = reverse("admin:brokerage_app_workqueue_change", args=[partition.pk])
     found = errors_of(grace.post(page, {"name": "P", "type": "user", "vo": "test"}))
-    assert found == {"partition_id": ["This is the partition of 1 queue; it has to stay one (-1)."]}
+    assert found == {"partition_id": ["This is the partition of 1 queue, so it must stay one (-1)."]}
 
 
 def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grace):
@@ -578,7 +582,8 @@ def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grac
     GlobalShare.objects.create(name="Old", value=1, campaign="mc(?!23)")
     listed = grace.get(reverse("admin:brokerage_app_globalshare_changelist")).content.decode()
     assert (
-        "campaign that nothing fits: " in listed and "looks ahead or behind with (?!, which is not supported" in listed
+        "campaign that matches nothing: " in listed
+        and "looks ahead or behind with (?!, which is not supported" in listed
     )
 
 
@@ -654,13 +659,13 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
     page = reverse("admin:tasks_app_retryrule_try")
     answer = grace.get(page, {"_try": "1", "_try-job": job.pk})
     found = answer.context["tried"]
-    assert [(j.rule.id, j.effect) for j in found["applied"]] == [(limit.id, "the inputs are tried 2 times at most")]
+    assert [(j.rule.id, j.effect) for j in found["applied"]] == [(limit.id, "the inputs get at most 2 attempts")]
     assert [[j.why for j in judged] for _, judged in found["errors"]] == [["", ""], []] and "logged only" in answer.text
     found = grace.get(page, {"_try": "1", "_try-source": "pilot", "_try-code": 1200, "_try-diag": "x"}).context["tried"]
     assert not found["applied"] and found["errors"][0][1][0].why == "its pattern does not match the text"
     for wrong, says in (
-        ({}, "Give a job"),
-        ({"_try-job": 7}, "Job 7 is not among"),
+        ({}, "Enter a job"),
+        ({"_try-job": 7}, "Job 7 is archived or unknown"),
         ({"_try-code": "x"}, "whole number"),
     ):
         assert says in grace.get(page, {"_try": "1", **wrong}).text
@@ -696,7 +701,7 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
     ]
     assert listed.context["cl"].oddities == [
         (False, "Below Production the values add up to 4, not 100: a share gets its value / 4."),
-        (True, "Production has patterns, which are never asked: only shares without children have tasks."),
+        (True, "Production has patterns that are never used: only shares without children have tasks."),
     ]
     GlobalShare.objects.filter(parent="Production").update(value=0)
     assert "Below Production all values are 0" in grace.get(page).text
@@ -705,7 +710,7 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
     shown = grace.post(change, values)
     found = {one.name: one for one in shown.context["tried"]["effects"]}
     assert (found["Analysis"].percent, found["Analysis"].new_percent, found["MC"].new_percent) == (40, 70, 30)
-    assert found["Analysis"].difference > 0 and "Nothing is saved yet. Below the form" in shown.text
+    assert found["Analysis"].difference > 0 and "Nothing is saved yet. The effect is shown below the form" in shown.text
     assert GlobalShare.objects.get(pk="Analysis").value == 40 and not AuditEntry.objects.exists()
     assert grace.post(change, {**values, "_seen": "140", "_why": "agreed"}).status_code == 302
     entry = AuditEntry.objects.get()
@@ -752,7 +757,7 @@ def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
         assert words in shown.text
     assert "command anybody" not in shown.text
     listed = grace.get(reverse("admin:auth_group_changelist")).text
-    for words in ("run and pause agents", "tasks of the working group phys-higgs", "nothing but what is ticked here"):
+    for words in ("run and pause agents", "tasks of the working group phys-higgs", "only what is ticked here"):
         assert words in listed
     roles = grace.get(reverse("admin:auth_group_change", args=[Group.objects.get(name="shift").pk])).context["roles"]
     assert {str(role): group for role, group, _ in roles if group} == {"shifter": "shift", "production": "production"}

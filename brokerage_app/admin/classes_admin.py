@@ -28,5 +28,5 @@ class TaskClassAdmin(ReadOnlyAdmin):
     list_display = ["task_id", "task_class", "updated"]
     list_filter = ["task_class"]
     search_fields = ["task_id__exact"]
-    search_help_text = "Number of a task."
+    search_help_text = "Task number."
     ordering = ["-task_id"]

@@ -95,7 +95,7 @@ class GdpConfigAdmin(ToolAdmin):
         ("The parameter", {"fields": ["meaning", "unit", "default", "allowed", "app", "type"]}),
     ]
     help_texts = {
-        "component": "part of the system that reads it; all parameters are on the page Help, Configuration",
+        "component": "part of the system that reads the parameter; Help, Configuration lists all parameters",
         "key": "name of the parameter, with a suffix where it may differ by share, label, queue, ...",
         "vo": "empty: for all VOs that have no row of their own",
         "value": "in the unit of the parameter; true or false for switches",
@@ -137,7 +137,7 @@ class GdpConfigAdmin(ToolAdmin):
     @admin.display
     def meaning(self, row: GdpConfig) -> str:
         found = _parameter(row)
-        return found.meaning if found else "not known here: the row has no effect"
+        return found.meaning if found else "unknown parameter: the row has no effect"
 
 
 def _parameter(row: GdpConfig) -> Parameter | None:

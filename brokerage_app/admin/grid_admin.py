@@ -43,9 +43,9 @@ class SiteAdmin(AuditedAdmin):
     ordering = ["name"]
     readonly_fields = ["last_update"]
     help_texts = {
-        "name": "name that queues and storage endpoints refer to; it cannot be changed later",
+        "name": "name used by queues and storage endpoints; it cannot be changed later",
         "role": "nucleus: outputs of tasks may be gathered here; satellite: runs jobs for nuclei",
-        "state": "ACTIVE: the nucleus gets tasks; anything else: it does not",
+        "state": "ACTIVE: the nucleus gets tasks; any other value: it gets none",
     }
 
 
@@ -61,7 +61,7 @@ class QueueEndpointAdmin(AuditedAdmin):
         "scope": "analysis: for analysis jobs, where they use other storage than production",
         "order_read": "1 is read first; empty: jobs do not read from it",
         "order_write": "1 is where outputs go; empty: jobs do not write to it",
-        "is_local": "the storage is at the site of the queue",
+        "is_local": "the storage is at the queue's site",
     }
 
 
@@ -70,7 +70,7 @@ class QueueStatusLogAdmin(LargeTableAdmin):
     list_display = ["id", "queue", "old", "new", "by", "reason", "at", "until", "ended_at"]
     list_filter = [exact("queue", "queue")]
     search_fields = ["queue__exact", "id__exact"]
-    search_help_text = "Name of a queue, or number of a row."
+    search_help_text = "Queue name, or row number."
     ordering = ["-id"]
 
 
@@ -82,7 +82,7 @@ class LinkValueAdmin(AuditedAdmin):
     ordering = ["source", "destination", "key"]
     help_texts = {
         "key": "AGIS_closeness; dashb_mbps_1h, dashb_mbps_1d, dashb_mbps_1w; Production Output_queued, Express_queued, ...",
-        "value": "closeness: 0 near to 11 far, -1 blocked; throughput in MB/s; files that wait",
+        "value": "closeness: 0 near to 11 far, -1 blocked; throughput in MB/s; number of waiting files",
         "at": "brokers use values of the last 60 minutes",
     }
 
@@ -103,7 +103,7 @@ class SoftwareTagsForm(forms.ModelForm):
         name: str = self.cleaned_data["queue"]
         if name != SoftwareTags.ALL and not Queue.objects.filter(pk=name).exists():
             raise forms.ValidationError(
-                f"There is no queue {name}; {SoftwareTags.ALL} stands for tags that hold everywhere."
+                f"There is no queue {name}; {SoftwareTags.ALL} stands for tags that are valid everywhere."
             )
         return name
 
@@ -123,7 +123,7 @@ class SoftwareTagsAdmin(AuditedAdmin):
     ordering = ["queue"]
     readonly_fields = ["last_update"]
     help_texts = {
-        "queue": "a queue, whose releases are AUTO or empty: else this does not count; ALL: containers by their logical names",
+        "queue": "a queue with releases AUTO or empty (other queues ignore the tags); ALL: containers by their logical names",
         "data": "a map of lists: cvmfs (any, atlas, nightlies), cmtconfigs (platforms), containers (any, or beginnings of "
         "paths), tags (maps of cmtconfig, project, release, container_name, sources), architectures (maps of type cpu or gpu)",
     }
@@ -209,7 +209,7 @@ class WorkerNodeAdmin(LargeTableAdmin):
     list_display = ["id", "site", "host", "cpu_model", "queue", "logical_cpus", "level", "memory_mb", "last_seen"]
     list_filter = [exact("site", "site")]
     search_fields = ["id__exact", "site__exact"]
-    search_help_text = "Number of a row, or a site."
+    search_help_text = "Row number, or site name."
     ordering = ["-id"]
     ordering_within = {"site": ("site", "host", "cpu_model")}
 
@@ -219,7 +219,7 @@ class NodeGpusAdmin(LargeTableAdmin):
     list_display = ["id", "site", "host", "vendor", "model", "count", "memory_mb", "driver_version", "last_seen"]
     list_filter = [exact("site", "site")]
     search_fields = ["id__exact", "site__exact"]
-    search_help_text = "Number of a row, or a site."
+    search_help_text = "Row number, or site name."
     ordering = ["-id"]
     ordering_within = {"site": ("site", "host", "vendor", "model")}
 
@@ -229,7 +229,7 @@ class DatasetReplicaAdmin(LargeTableAdmin):
     list_display = ["id", "dataset", "endpoint", "files", "bytes", "complete", "at"]
     list_filter = [exact("dataset", "dataset")]
     search_fields = ["dataset__exact", "id__exact"]
-    search_help_text = "Name of a dataset, or the number of a row."
+    search_help_text = "Dataset name, or row number."
     ordering = ["-id"]
 
 
@@ -238,7 +238,7 @@ class ReplicaLookupAdmin(LargeTableAdmin):
     list_display = ["dataset", "files", "bytes", "at"]
     list_filter = [exact("dataset", "dataset")]
     search_fields = ["dataset__exact"]
-    search_help_text = "Name of a dataset."
+    search_help_text = "Dataset name."
     ordering = ["dataset"]
 
 

@@ -49,15 +49,15 @@ class StorageEndpointAdmin(AuditedAdmin):
     ordering = ["name"]
     readonly_fields = ["updated"]
     help_texts = {
-        "name": "name that files refer to; it cannot be changed later",
+        "name": "name used by file records; it cannot be changed later",
         "type": "DATADISK, SCRATCHDISK, DATATAPE, ...",
         "is_tape": "files must be staged to disk before they can be read",
-        "space_free_gb": "GB; empty is unknown",
-        "space_total_gb": "GB; empty is unknown",
+        "space_free_gb": "GB; empty: unknown",
+        "space_total_gb": "GB; empty: unknown",
         "space_expired_gb": "GB of data that may be deleted when space is needed",
-        "space_min_free_gb": "GB that have to stay free",
-        "space_unavailable_gb": "GB that are free but cannot be used",
-        "over_quota": "nothing more is written to it",
+        "space_min_free_gb": "GB that must stay free",
+        "space_unavailable_gb": "free GB that cannot be used",
+        "over_quota": "no more outputs are written to it",
         "blacklisted_read": "no job reads from it until this is unticked",
         "blacklisted_write": "no output goes to it until this is unticked",
     }
@@ -83,11 +83,11 @@ class ResourceTypeAdmin(AuditedAdmin):
     ordering = ["position", "name"]
     help_texts = {
         "name": "SCORE, MCORE, SCORE_HIMEM, ...",
-        "position": "rows are tried in this order; a job belongs to the first that fits",
-        "min_cores": "empty is no limit",
-        "max_cores": "empty is no limit",
-        "min_ram_per_core_mb": "MB; empty is no limit",
-        "max_ram_per_core_mb": "MB; empty is no limit",
+        "position": "rows are tried in this order; a job belongs to the first that matches",
+        "min_cores": "empty: no limit",
+        "max_cores": "empty: no limit",
+        "min_ram_per_core_mb": "MB; empty: no limit",
+        "max_ram_per_core_mb": "MB; empty: no limit",
     }
 
 
@@ -116,7 +116,7 @@ class WorkQueueForm(BoundsForm):
             subs = WorkQueue.objects.filter(partition_id=self.instance.pk).count()
             if subs:
                 self.add_error(
-                    "partition_id", f"This is the partition of {plural(subs, 'queue')}; it has to stay one (-1)."
+                    "partition_id", f"This is the partition of {plural(subs, 'queue')}, so it must stay one (-1)."
                 )
         return values
 
@@ -138,7 +138,7 @@ class WorkQueueAdmin(AuditedAdmin):
     help_texts = {
         "vo": "virtual organisation",
         "order": "queues are tried in this order; a task belongs to the first whose criteria it meets",
-        "share": "part of the CPUs, relative to the other queues; empty is not throttled",
+        "share": "part of the CPUs, relative to the other queues; empty: not throttled",
         "partition_id": "-1: this row is a partition; a number: the partition (its id) that the queue belongs to",
         "stretchable": "1: is served first when other queues leave their share unused",
         "criteria": "which tasks belong here, for example: processingType IN (:p1,:p2)",
@@ -192,16 +192,16 @@ class GlobalShareAdmin(AuditedAdmin):
         ("Tasks that belong here", {"fields": list(GlobalShare.PATTERNS)}),
     ]
     help_texts = {
-        "name": "name that tasks and jobs refer to; it cannot be changed later",
-        "parent": "share that it is a part of; empty is the first level. Only shares without children have tasks",
+        "name": "name used by tasks and jobs; it cannot be changed later",
+        "parent": "parent share; empty: first level. Only shares without children have tasks",
         "value": "weight among the children of its parent",
-        "vo": "virtual organisation whose tasks it takes; empty is every one",
-        "queue_id": "siblings are asked in this order whether a task belongs to them",
-        "throttled": "N: jobs are made without limits; Y or empty: as the throttle says",
+        "vo": "virtual organisation whose tasks it takes; empty: all",
+        "queue_id": "a task is matched with siblings in this order",
+        "throttled": "N: jobs are made without limits; Y or empty: within the limits of the throttle",
         **dict.fromkeys(
             GlobalShare.PATTERNS, "regular expression for the beginning of the task's value; empty takes every task"
         ),
-        "working_group": "regular expression for the beginning of the task's value; a task without a group has one blank",
+        "working_group": "regular expression for the beginning of the task's value; a task without a group counts as one blank",
         "rtype": "regular expression for the resource type of the first site that the task is bound to",
     }
 
@@ -233,7 +233,7 @@ class VerdictAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "at", "repeats", "kind", "broker", "share", "code", "sentence"]
     list_filter = [exact("task_id", "task")]
     search_fields = ["task_id__exact", "id__exact"]
-    search_help_text = "Number of a task, or of a verdict."
+    search_help_text = "Task number, or verdict number."
     ordering = ["-id"]
 
 
@@ -242,7 +242,7 @@ class VerdictCountAdmin(LargeTableAdmin):
     list_display = ["id", "day", "site", "share", "kind", "code", "decisions"]
     list_filter = [exact("site", "site")]
     search_fields = ["site__exact", "id__exact"]
-    search_help_text = "Name of a site, or number of a count."
+    search_help_text = "Site name, or row number."
     ordering = ["-id"]
 
 
@@ -251,7 +251,7 @@ class VerdictHourAdmin(LargeTableAdmin):
     list_display = ["id", "hour", "site", "share", "kind", "code", "decisions"]
     list_filter = [days("hour")]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a count."
+    search_help_text = "Row number."
     ordering = ["-id"]
 
 
@@ -260,7 +260,7 @@ class VerdictMinuteAdmin(LargeTableAdmin):
     list_display = ["id", "minute", "share", "kind", "code", "decisions"]
     list_filter = [days("minute")]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a count."
+    search_help_text = "Row number."
     ordering = ["-id"]
 
 
@@ -270,5 +270,5 @@ class GridSnapshotAdmin(LargeTableAdmin):
     list_display = ["id", "at", "sites"]
     list_filter = [days("at")]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a snapshot."
+    search_help_text = "Snapshot number."
     ordering = ["-id"]

@@ -29,7 +29,7 @@ class QueueForm(BoundsForm):
     status_until = forms.SplitDateTimeField(
         required=False,
         widget=UnfoldAdminSplitDateTimeWidget,
-        help_text="UTC; empty: the status lasts until somebody changes it, or an import describes the queue anew",
+        help_text="UTC; empty: the status lasts until a person or an import changes it",
     )
     bounds = (("min_memory_mb", "max_memory_mb"), ("min_walltime_s", "max_walltime_s"))
     never_negative = (
@@ -59,7 +59,8 @@ class QueueForm(BoundsForm):
             reason = values.get("status_reason") or ""
             if "status_reason" not in self.changed_data:
                 self.add_error(
-                    "status_reason", "Say why the status changes: the reason is still that of the last change."
+                    "status_reason",
+                    "Please give a reason for the new status: the reason is still that of the last change.",
                 )
                 return values
             try:
@@ -126,23 +127,23 @@ class QueueAdmin(ToolAdmin):
                 ]
             },
         ),
-        ("What it takes", {"fields": ["releases", "policy", "connectivity", "job_seed", "workflow", "pledged_cores"]}),
+        ("Accepted jobs", {"fields": ["releases", "policy", "connectivity", "job_seed", "workflow", "pledged_cores"]}),
         ("Description", {"fields": ["catchall", "params", "data", "last_update"]}),
     ]
     help_texts = {
-        "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
-        "cloud": "group of sites that the queue is counted to",
+        "name": "name used by pilots; it cannot be changed later because jobs refer to it",
+        "cloud": "group of sites to which the queue belongs",
         "policy": "zero shares, for example priority<600:0,type=evgen:0",
-        "status": "online: takes jobs; standby: takes jobs of production, with slots kept in reserve; test: only those sent "
-        "to it by name; brokeroff: runs what it has, gets nothing new; paused, offline: pilots "
-        "get no jobs, and those that run end as usual",
-        "status_reason": "a sentence for those who wonder why it is in this state; a new status needs a new one",
+        "status": "online: takes jobs; standby: takes production jobs and work bound to it, and keeps slots in reserve; test: "
+        "takes only jobs with the label test; brokeroff: finishes its jobs, new ones only if bound to it; paused, offline: "
+        "pilots get no jobs, and running jobs end as usual",
+        "status_reason": "why the queue has this status; a new status needs a new reason",
         "min_memory_mb": "MB; jobs that need less go elsewhere",
         "min_walltime_s": "seconds; shorter jobs go elsewhere",
-        "max_walltime_s": "seconds a job may run; empty is no limit",
-        "capability": "score: one core a job; mcore: several; ucore: either, slots are cut to the size of each job",
-        "releases": 'a list: ["ANY"] takes all software; ["AUTO"] or empty: what the software tags of the queue say; with '
-        "anything else no software is found there",
+        "max_walltime_s": "seconds that a job may run; empty: no limit",
+        "capability": "score: one core per job; mcore: several; ucore: either, slots are cut to the size of each job",
+        "releases": 'a list: ["ANY"] takes all software; ["AUTO"] or empty: the software tags of the queue; any other '
+        "value: no software is found",
         "catchall": "further switches, separated by commas, as the information system gives them",
     }
 

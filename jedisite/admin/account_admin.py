@@ -81,7 +81,7 @@ class ForeignIdentityForm(forms.ModelForm):
     def clean_issuer(self) -> str:
         issuer: str = self.cleaned_data["issuer"]
         if issuer != ForeignIdentity.X509 and "://" not in issuer:
-            raise forms.ValidationError(f"This is the address of an OIDC issuer, or {ForeignIdentity.X509}.")
+            raise forms.ValidationError(f"Enter the address of an OIDC issuer, or {ForeignIdentity.X509}.")
         return issuer
 
 
@@ -123,10 +123,7 @@ class GroupAdmin(PlainGroupAdmin, ToolAdmin):  # type: ignore[misc] # both refin
             return f"fetch the files that tasks of the working group {group.name.removeprefix(MEMBER_OF)} made"
         role = GROUP_ROLES.get(group.name)
         more = RIGHTS[role] - RIGHTS[Role.USER] if role else ()
-        return (
-            "; ".join(words for right, words in RIGHT_WORDS.items() if right in more)
-            or "nothing but what is ticked here"
-        )
+        return "; ".join(words for right, words in RIGHT_WORDS.items() if right in more) or "only what is ticked here"
 
     def tool_context(self, request: HttpRequest, form: Any, obj: Any) -> dict[str, Any]:
         """What each role may do, and by which group people have it."""

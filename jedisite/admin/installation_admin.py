@@ -28,7 +28,7 @@ class AgentForm(forms.ModelForm):
         period: float = self.cleaned_data["period_s"]
         if not SHORTEST_PERIOD_S <= period <= LONGEST_PERIOD_S:
             raise forms.ValidationError(
-                f"A period lies between {SHORTEST_PERIOD_S} and {LONGEST_PERIOD_S:.0f} seconds; this is {period}."
+                f"The period must be between {SHORTEST_PERIOD_S} and {LONGEST_PERIOD_S:.0f} seconds; this is {period}."
             )
         return period
 
@@ -45,7 +45,7 @@ class AgentAdmin(AuditedAdmin):
     readonly_fields = [f.name for f in Agent._meta.concrete_fields if f.name not in ("period_s", "paused")]
     fields = ["name", "title", "period_s", "paused", *(n for n in readonly_fields if n not in ("name", "title"))]
     actions = ["run_now"]
-    help_texts = {"paused": "makes no passes until this is unticked"}
+    help_texts = {"paused": "no passes until this is unticked"}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -62,9 +62,9 @@ class AgentAdmin(AuditedAdmin):
         """Make the agents due, in the order of their names. Paused ones stay as they are."""
         for agent in queryset.order_by("name"):
             if agent.paused:
-                messages.warning(request, f"{agent.name} is paused: it makes no pass before it goes on.")
+                messages.warning(request, f"{agent.name} is paused: resume it first.")
             elif agent.name not in REGISTRY:
-                messages.warning(request, f"{agent.name} is not part of this installation any more.")
+                messages.warning(request, f"{agent.name} is no longer part of this installation.")
             else:
                 Agent.objects.filter(pk=agent.pk).update(due_at=Now(), queued_at=None)
                 self.record(request, "agent.run", agent)
@@ -86,7 +86,7 @@ class AgentPassAdmin(LargeTableAdmin):
     list_display = ["id", "agent", "started_at", "duration_s", "items", "note", "host"]
     list_filter = [exact("agent", "agent"), months("started_at")]
     search_fields = ["agent__exact", "id__exact"]
-    search_help_text = "Name of an agent, or number of a pass."
+    search_help_text = "Agent name, or pass number."
     ordering = ["-id"]
 
 
@@ -95,7 +95,7 @@ class AuditEntryAdmin(LargeTableAdmin):
     list_display = ["id", "at", "actor", "action", "object_type", "object_id", "reason"]
     list_filter = [exact("object_type", "kind of object"), exact("object_id", "id of object", ("object_type",))]
     search_fields = ["id__exact"]
-    search_help_text = "Number of an entry."
+    search_help_text = "Entry number."
     ordering = ["-id"]
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:

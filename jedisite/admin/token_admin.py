@@ -34,7 +34,7 @@ class TokenForm(forms.Form):
         max_length=100,
         validators=[check_one_line],
         widget=UnfoldAdminTextInputWidget,
-        help_text="what it is used for, to find it again",
+        help_text="purpose of the token",
     )
     kind = forms.ChoiceField(
         choices=[(k, k) for k in ApiToken.KINDS],
@@ -51,21 +51,21 @@ class TokenForm(forms.Form):
         max_length=128,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="the queue that a pilot may serve; empty is any",
+        help_text="the queue that a pilot may serve; empty: any",
     )
     scope = forms.ChoiceField(
         choices=ApiToken.SCOPES,
         initial=Scope.ALL.value,
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="what a user's token is good for",
+        help_text="what a user's token allows",
     )
     lifetime_days = forms.IntegerField(
         min_value=1,
         max_value=LONGEST_DAYS,
         initial=90,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text=f"days for which it is valid, {LONGEST_DAYS} at most",
+        help_text=f"validity in days, at most {LONGEST_DAYS}",
     )
 
     def __init__(self, maker: Any, *args: Any, **kwargs: Any) -> None:
@@ -168,5 +168,5 @@ class LoginAttemptsAdmin(ReadOnlyAdmin):
 
     list_display = ["key", "failures", "free_at", "expires"]
     search_fields = ["key__exact"]
-    search_help_text = "The whole key."
+    search_help_text = "The full key."
     ordering = ["-expires", "key"]

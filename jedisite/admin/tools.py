@@ -61,7 +61,7 @@ class ToolAdmin(AuditedAdmin):
         used = getattr(form, "looked", False)
         if used and TRY not in request.POST:
             messages.warning(
-                request, "Nothing is saved yet. Below the form is what it would do; save again to store it."
+                request, "Nothing is saved yet. The effect is shown below the form; save again to store it."
             )
         tool = self.tool_form(request.POST if used else None)
         context |= {"tool": tool, "try": TRY, **self.tool_context(request, form, context.get("original"))}

@@ -31,7 +31,7 @@ class ReasonForm(forms.Form):
     reason = ReasonFormField(
         max_length=LONGEST_REASON,
         widget=UnfoldAdminTextInputWidget,
-        help_text="a sentence for the owners of the tasks and for the log",
+        help_text="the reason, for the owners of the tasks and the log",
     )
 
 
@@ -88,7 +88,7 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
             messages.error(request, sentence(exc))
     if given:
         messages.success(
-            request, f"{command.value.capitalize()} was given to {given} {'task' if given == 1 else 'tasks'}."
+            request, f"{command.value.capitalize()} was sent to {given} {'task' if given == 1 else 'tasks'}."
         )
 
 

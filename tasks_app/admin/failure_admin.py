@@ -14,7 +14,7 @@ class ErrorFingerprintAdmin(LargeTableAdmin):
     list_display = ["id", "component", "code", "category", "text", "first_seen", "last_seen", "ticket", "known_until"]
     list_filter = [exact("component", "component"), "category"]
     search_fields = ["id__exact", "text"]
-    search_help_text = "Number of a fingerprint, else a part of its text."
+    search_help_text = "Fingerprint number, else a part of its text."
     ordering = ["-id"]
 
 
@@ -35,7 +35,7 @@ class JobFailureAdmin(LargeTableAdmin):
     list_filter = [exact("task_id", "task"), exact("site", "site"), days("ended")]
     list_select_related = ["fingerprint"]
     search_fields = ["id__exact", "task_id__exact"]
-    search_help_text = "Number of a job, else of a task."
+    search_help_text = "Job number, else task number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-ended"), "site": ("-site", "-ended")}
 
@@ -44,7 +44,7 @@ class JobFailureAdmin(LargeTableAdmin):
 class JobEndDueAdmin(LargeTableAdmin):
     list_display = ["id"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a job."
+    search_help_text = "Job number."
     ordering = ["-id"]
 
 
@@ -52,5 +52,5 @@ class JobEndDueAdmin(LargeTableAdmin):
 class JobEndsAdmin(LargeTableAdmin):
     list_display = ["id", "hour", "dimension", "key", "finished", "failed"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a row."
+    search_help_text = "Row number."
     ordering = ["-id"]

@@ -26,7 +26,7 @@ class OutMessageAdmin(LargeTableAdmin):
     list_display = ["id", "position", "topic", "kind", "task_id", "job_id", "created", "sent", "attempts", "error"]
     list_filter = [exact("task_id", "task"), exact("owner", "owner")]
     search_fields = ["id__exact", "task_id__exact"]
-    search_help_text = "Number of a message, else of a task."
+    search_help_text = "Message number, else task number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-id"), "owner": ("-owner", "-position")}
 
@@ -48,22 +48,22 @@ class InMessageAdmin(LargeTableAdmin):
     ]
     list_filter = [exact("message_id", "id of the sender")]
     search_fields = ["id__exact", "message_id__exact"]
-    search_help_text = "Number of a message, or the id that its sender gave it."
+    search_help_text = "Message number, or the id given by its sender."
     ordering = ["-id"]
     actions = ["take_up_again"]
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return caller_behind(request).may(Right.OPERATE)
 
-    @admin.action(description="Try parked messages again", permissions=["operate"])
+    @admin.action(description="Retry parked messages", permissions=["operate"])
     def take_up_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         ids = list(queryset.values_list("pk", flat=True)[:MOST_ROWS])
         with transaction.atomic():
             taken = inbox.try_again(ids)
-            audit.record(
-                actor_of(request), "try again", "message", ",".join(map(str, ids))[:100], details={"taken": taken}
-            )
-        messages.success(request, f"Tried again: {taken} of {plural(len(ids), 'message')}, as only parked ones are.")
+            audit.record(actor_of(request), "retry", "message", ",".join(map(str, ids))[:100], details={"taken": taken})
+        messages.success(
+            request, f"Retried: {taken} of {plural(len(ids), 'message')}; only parked messages can be retried."
+        )
 
 
 @admin.register(models.Notification)
@@ -71,7 +71,7 @@ class NotificationAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "status", "created", "sent", "recipient", "not_sent", "attempts", "error"]
     list_filter = [exact("task_id", "task")]
     search_fields = ["task_id__exact", "id__exact"]
-    search_help_text = "Number of a task, else of a mail."
+    search_help_text = "Task number, else mail number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-id")}
 
@@ -80,7 +80,7 @@ class NotificationAdmin(LargeTableAdmin):
 class PeriodicTaskAdmin(LargeTableAdmin):
     list_display = ["task_id", "when", "jobs", "next_due", "last", "made", "skipped", "missed", "until", "ended"]
     search_fields = ["task_id__exact"]
-    search_help_text = "Number of a task."
+    search_help_text = "Task number."
     ordering = ["-task_id"]
 
     @admin.display(description="when")

@@ -14,7 +14,7 @@ class OutputTemplateAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "dataset", "file_name_template", "serial", "max_serial", "out_type"]
     list_filter = [exact("task_id", "task"), exact("dataset_id", "dataset")]
     search_fields = ["task_id__exact", "dataset_id__exact", "id__exact"]
-    search_help_text = "Number of a task, else of a dataset, else of a template."
+    search_help_text = "Task number, else dataset number, else template number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-dataset", "-id"), "dataset_id": ("-dataset", "-id")}
     list_select_related = ["dataset"]

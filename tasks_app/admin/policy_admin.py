@@ -163,9 +163,9 @@ class GlobalShareTree(ToolAdmin, GlobalShareAdmin):
 
     @admin.display(description="target")
     def of_whole(self, row: Any) -> str:
-        return "hangs on nothing" if row.percent is None else f"{row.percent:.1f} %"
+        return "no parent" if row.percent is None else f"{row.percent:.1f} %"
 
-    @admin.display(description="runs now")
+    @admin.display(description="running now")
     def runs_now(self, row: Any) -> str:
         return "–" if row.actual is None else f"{row.actual:.1f} %"
 
@@ -175,7 +175,7 @@ class GlobalShareTree(ToolAdmin, GlobalShareAdmin):
         for name in row.PATTERNS:
             if value := getattr(row, name):
                 fault = fault_of(value)
-                asked.append(f"{name.replace('_', ' ')} {f'that nothing fits: {fault}' if fault else repr(value)}")
+                asked.append(f"{name.replace('_', ' ')} {f'that matches nothing: {fault}' if fault else repr(value)}")
         return ", ".join(asked) or ("any" if row.leaf else "–")
 
     def must_look(self, request: HttpRequest, form: Any) -> bool:
@@ -217,6 +217,6 @@ def oddities(rows: list[Share]) -> list[tuple[bool, str]]:
     for row in rows:
         if row.name in parents and any(getattr(row, name) for name in GlobalShare.PATTERNS):
             found.append(
-                (True, f"{row.name} has patterns, which are never asked: only shares without children have tasks.")
+                (True, f"{row.name} has patterns that are never used: only shares without children have tasks.")
             )
     return found

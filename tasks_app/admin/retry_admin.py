@@ -35,12 +35,12 @@ from tasks_app.models.retry import SOURCES
 from tasks_app.retries.apply_rules import find, load_rules
 
 EFFECTS = {
-    Action.INCREASE_MEMORY: "the job's inputs get one step more memory, up the ladder",
-    Action.MEMORY_XTIMES: "the job's inputs get more memory, times the task's own step",
-    Action.INCREASE_CPUTIME: "the task's CPU time is raised as the job ran, or measured again",
+    Action.INCREASE_MEMORY: "the job's inputs get the next step of memory",
+    Action.MEMORY_XTIMES: "the job's inputs get more memory, multiplied by the task's own factor",
+    Action.INCREASE_CPUTIME: "the task's CPU time is raised from the job's walltime, or measured again",
     Action.REDUCE_INPUT: "from attempt {0.parameters.steps[0]} on jobs read half of their input, then a quarter, then one unit",
-    Action.LIMIT_RETRY: "the inputs are tried {0.parameters.max_attempt} times at most",
-    Action.NO_RETRY: "the inputs are not tried again",
+    Action.LIMIT_RETRY: "the inputs get at most {0.parameters.max_attempt} attempts",
+    Action.NO_RETRY: "the inputs are not retried",
 }
 """What each action does, of its rule."""
 
@@ -59,7 +59,7 @@ class ErrorToTry(forms.Form):
         label="Text of the error",
         strip=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
-        help_text=f"patterns are matched with its first {LONGEST_DIAGNOSIS} characters",
+        help_text=f"patterns are matched with the first {LONGEST_DIAGNOSIS} characters",
     )
     architecture = forms.CharField(required=False, max_length=256, label="Platform")
     release = forms.CharField(required=False, max_length=64, label="Release")
@@ -73,11 +73,9 @@ class ErrorToTry(forms.Form):
                 found = find(cursor.cursor, [values["job"]], every=True).by_task
             values["row"] = next((row for rows in found.values() for row in rows), None)
             if values["row"] is None:
-                self.add_error(
-                    "job", f"Job {values['job']} is not among the jobs that are kept at hand, or it has no error."
-                )
+                self.add_error("job", f"Job {values['job']} is archived or unknown, or it has no error.")
         elif not values["source"] or values["code"] is None:
-            self.add_error("source", "Give a job, or a component and a code.")
+            self.add_error("source", "Enter a job, or a component and a code.")
         elif values["code"] == 0:
             self.add_error("code", "The code 0 is no error.")
         return values
@@ -163,11 +161,12 @@ class RetryRuleAdmin(ToolAdmin):
     fieldsets = [
         ("The error", {"fields": ERROR_FIELDS}),
         ("Only for", {"fields": ["architecture", "release", "work_queue"]}),
-        ("What is done", {"fields": ["action", "parameters", "active", "expires", "description"]}),
+        ("Action", {"fields": ["action", "parameters", "active", "expires", "description"]}),
     ]
     help_texts = {
-        "action": "increase_memory: one step up the ladder; memory_xtimes: times the task's own step; increase_cputime: "
-        "as the job ran; reduce_input: smaller jobs; limit_retry: so many attempts; no_retry: none",
+        "action": "increase_memory: the next step of memory; memory_xtimes: multiplied by the task's own factor; "
+        "increase_cputime: from the job's walltime; reduce_input: smaller jobs; limit_retry: a maximum of attempts; "
+        "no_retry: none",
         "work_queue": "only tasks of this work queue",
     }
 
@@ -204,4 +203,4 @@ class ErrorClassAdmin(AuditedAdmin):
     list_filter = ["error_source", "name", "active"]
     search_fields = ["error_code", "description", "pattern"]
     ordering = ["error_source", "error_code", "id"]
-    help_texts = {"name": "system: failures by this error do not count against a limit on failures"}
+    help_texts = {"name": "system: failures with this error do not count towards the limit on failures"}

@@ -23,7 +23,7 @@ class SandboxAdmin(LargeTableAdmin):
     list_display = ["name", "owner", "size", "created", "last_used"]
     list_filter = [exact("owner", "owner")]
     search_fields = ["name__exact", "stored__exact"]
-    search_help_text = "Whole name of a sandbox, or of its file."
+    search_help_text = "Full name of a sandbox or of its file."
     ordering = ["-id"]
     ordering_within = {"owner": ("-owner", "-crc")}
     actions = ["remove"]
@@ -31,7 +31,7 @@ class SandboxAdmin(LargeTableAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return caller_behind(request).may(Right.OPERATE)
 
-    @admin.action(description="Remove, also if a task needs it", permissions=["operate"])
+    @admin.action(description="Remove, even if a task needs it", permissions=["operate"])
     def remove(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         rows = {row.pk: row.name for row in queryset}
         with transaction.atomic():

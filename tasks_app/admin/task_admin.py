@@ -45,7 +45,7 @@ class TaskAdmin(LargeTableAdmin):
     ]
     list_select_related = ["work_queue"]
     search_fields = ["id__exact", "user__exact", "name"]
-    search_help_text = "Number of a task, or its user, else a part of its name."
+    search_help_text = "Task number or user, else a part of the task name."
     ordering = ["-id"]
     actions = ACTIONS
 
@@ -71,7 +71,7 @@ class OneToOneAdmin(LargeTableAdmin):
     list_display = ["task_id", "task"]
     list_select_related = ["task"]
     search_fields = ["task_id__exact"]
-    search_help_text = "Number of a task."
+    search_help_text = "Task number."
     ordering = ["-task_id"]
 
 
@@ -96,7 +96,7 @@ class DatasetAdmin(LargeTableAdmin):
         choice_within(("task_id", "name", "container_name"), "status", "status", DatasetStatus),
     ]
     search_fields = ["id__exact", "task_id__exact", "name__exact", "container_name__exact"]
-    search_help_text = "Number of a dataset, else of a task; or the whole name of a dataset or container."
+    search_help_text = "Dataset number, else task number; or the full name of a dataset or container."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-type", "-id"), "name": ("-name", "-type", "-task_id", "-id")}
     list_select_related = ["task"]
@@ -113,7 +113,7 @@ class FileAdmin(LargeTableAdmin):
         choice_within(("task_id", "lfn"), "status", "status", FileStatus),
     ]
     search_fields = ["id__exact", "task_id__exact", "lfn__exact"]
-    search_help_text = "Number of a file, else of a task; or the whole name of a file."
+    search_help_text = "File number, else task number; or the full file name."
     # The primary key in the database: partitions are ranges of the task id.
     ordering = ["-task_id", "-dataset_id", "-id"]
 
@@ -123,7 +123,7 @@ class FileRetryAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "dataset_id"]
     list_filter = [exact("task_id", "task"), exact("dataset_id", "dataset", ("task_id",))]
     search_fields = ["id__exact", "task_id__exact"]
-    search_help_text = "Number of a file, else of a task."
+    search_help_text = "File number, else task number."
     ordering = ["-task_id", "-dataset_id", "-id"]
 
 
@@ -149,7 +149,7 @@ class JobAdmin(LargeTableAdmin):
         exact("site", "site (open jobs)"),
     ]
     search_fields = ["id__exact", "task_id__exact"]
-    search_help_text = "Number of a job, else of a task."
+    search_help_text = "Job number, else task number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-status", "-id"), "site": ("-site", "-status", "-id")}
 
@@ -168,7 +168,7 @@ class JobArchiveAdmin(LargeTableAdmin):
         choice_within(("task_id",), "status", "status", sorted(JOB_FINAL)),
     ]
     search_fields = ["id__exact", "task_id__exact"]
-    search_help_text = "Number of a job, else of a task."
+    search_help_text = "Job number, else task number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-status", "-id")}
 
@@ -182,7 +182,7 @@ class JobFileAdmin(LargeTableAdmin):
         choice_within(("job_id", "file_id"), "type", "type", FILE_TYPES),
     ]
     search_fields = ["job_id__exact", "file_id__exact", "id__exact"]
-    search_help_text = "Number of a job, else of a file of a task, else of a row."
+    search_help_text = "Job number, else number of a task's file, else row number."
     ordering = ["-id"]
     ordering_within = {"job_id": ("-job_id", "-id"), "file_id": ("-file_id", "-id")}
 
@@ -192,7 +192,7 @@ class JobSideAdmin(LargeTableAdmin):
 
     list_display: Any = ["id"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a job."
+    search_help_text = "Job number."
     ordering = ["-id"]
 
 
@@ -217,7 +217,7 @@ class TaskStatusLogAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "at", "old_status", "status", "by", "reason"]
     list_filter = [exact("task_id", "task"), months("at")]
     search_fields = ["task_id__exact", "id__exact"]
-    search_help_text = "Number of a task, else of a row."
+    search_help_text = "Task number, else row number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-id")}
 
@@ -227,7 +227,7 @@ class JobStatusLogAdmin(LargeTableAdmin):
     list_display = ["id", "job_id", "at", "status", "site", "by", "reason"]
     list_filter = [exact("job_id", "job"), months("at")]
     search_fields = ["job_id__exact", "id__exact"]
-    search_help_text = "Number of a job, else of a row."
+    search_help_text = "Job number, else row number."
     ordering = ["-id"]
     ordering_within = {"job_id": ("-job_id", "-id")}
 
@@ -242,7 +242,7 @@ class JobRetryHistoryAdmin(LargeTableAdmin):
         months("at"),
     ]
     search_fields = ["old_job_id__exact", "new_job_id__exact", "task_id__exact"]
-    search_help_text = "Number of an old job, else of a new one, else of a task."
+    search_help_text = "Number of the old job, else of the new job, else of the task."
     ordering = ["-id"]
     ordering_within = {
         "old_job_id": ("-old_job_id", "-id"),
@@ -256,7 +256,7 @@ class RetryNoteAdmin(LargeTableAdmin):
     list_display = ["id", "job_id", "task_id", "at", "code", "applied", "detail"]
     list_filter = [exact("job_id", "job"), exact("task_id", "task"), months("at")]
     search_fields = ["job_id__exact", "task_id__exact", "id__exact"]
-    search_help_text = "Number of a job, else of a task, else of a row."
+    search_help_text = "Job number, else task number, else row number."
     ordering = ["-id"]
     ordering_within = {"job_id": ("-job_id", "-id"), "task_id": ("-task_id", "-id")}
 
@@ -267,7 +267,7 @@ class ScoutReportAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "at", "scouts", "outcome", "sample", "finished_jobs", "detail"]
     list_filter = [exact("task_id", "task")]
     search_fields = ["task_id__exact", "id__exact"]
-    search_help_text = "Number of a task, else of a row."
+    search_help_text = "Task number, else row number."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-id")}
 
@@ -303,7 +303,7 @@ class CommandAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "name", "status", "owner", "created", "comment", "answer"]
     list_filter = [exact("task_id", "task"), "status", "name", exact("owner", "owner"), days("created"), days("ended")]
     search_fields = ["task_id__exact", "owner"]
-    search_help_text = "Number of a task, else a part of the name of who gave the command."
+    search_help_text = "Task number, else a part of the name of the command's giver."
     ordering = ["-id"]
     list_select_related = ["task"]
 
@@ -314,7 +314,7 @@ class SubmissionKeyAdmin(LargeTableAdmin):
     list_display = ["id", "caller", "key", "task_id", "created"]
     list_filter = [exact("caller", "caller"), days("created")]
     search_fields = ["id__exact", "caller__exact"]
-    search_help_text = "Number of a row, or who submitted."
+    search_help_text = "Row number, or submitter."
     ordering = ["-created", "-id"]
     ordering_within = {"caller": ("-caller", "-key", "-id")}
 
@@ -367,7 +367,7 @@ class CatalogueDatasetAdmin(LargeTableAdmin):
     list_display = ["id", "name", "scope", "owner", "open", "made_by_task", "created"]
     list_filter = [exact("name", "whole name")]
     search_fields = ["id__exact", "name__exact"]
-    search_help_text = "Number or whole name of a dataset."
+    search_help_text = "Dataset number or full name."
     ordering = ["-id"]
 
 
@@ -376,7 +376,7 @@ class CatalogueFileAdmin(LargeTableAdmin):
     list_display = ["id", "dataset", "lfn", "scope", "size", "events", "endpoint"]
     list_filter = [exact("dataset_id", "dataset"), exact("lfn", "whole name")]
     search_fields = ["lfn__exact", "id__exact", "dataset_id__exact"]
-    search_help_text = "Whole name of a file, or its number, else the number of a dataset."
+    search_help_text = "Full file name or file number, else dataset number."
     ordering = ["-id"]
     ordering_within = {"dataset_id": ("-dataset", "-lfn", "-id")}
     list_select_related = ["dataset"]

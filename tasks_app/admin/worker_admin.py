@@ -21,7 +21,7 @@ class HarvesterAdmin(AuditedAdmin):
     readonly_fields = ["host", "version", "commit", "started", "last_update", "highest_worker"]
     help_texts = {
         "id": "it cannot be changed later",
-        "owner": "name of the caller that speaks for this instance; calls of others are refused",
+        "owner": "account that reports for this instance; calls of others are refused",
     }
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -44,7 +44,7 @@ class WorkerAdmin(LargeTableAdmin):
     ]
     list_filter = [exact("harvester", "instance"), exact("site", "queue")]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a row."
+    search_help_text = "Row number."
     ordering = ["-id"]
     ordering_within = {"harvester": ("-harvester", "-id"), "site": ("-site", "-id")}
 
@@ -54,7 +54,7 @@ class WorkerJobAdmin(LargeTableAdmin):
     list_display = ["id", "harvester", "worker_id", "job_id", "at"]
     list_filter = [exact("job_id", "job")]
     search_fields = ["job_id__exact", "id__exact"]
-    search_help_text = "Number of a job, else of a row."
+    search_help_text = "Job number, else row number."
     ordering = ["-id"]
 
 
@@ -62,7 +62,7 @@ class WorkerJobAdmin(LargeTableAdmin):
 class HarvesterCommandAdmin(LargeTableAdmin):
     list_display = ["id", "harvester", "command", "params", "status", "by", "created", "changed"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a command."
+    search_help_text = "Command number."
     ordering = ["-id"]
 
 
@@ -70,7 +70,7 @@ class HarvesterCommandAdmin(LargeTableAdmin):
 class HarvesterDialogAdmin(LargeTableAdmin):
     list_display = ["id", "harvester", "number", "at", "level", "module", "subject", "message"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a row."
+    search_help_text = "Row number."
     ordering = ["-id"]
 
 
@@ -79,5 +79,5 @@ class HarvesterMetricsAdmin(LargeTableAdmin):
     long_columns = ("metrics",)
     list_display = ["id", "harvester", "host", "at"]
     search_fields = ["id__exact"]
-    search_help_text = "Number of a row."
+    search_help_text = "Row number."
     ordering = ["-id"]

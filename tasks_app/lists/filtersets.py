@@ -56,7 +56,7 @@ class MomentField(IsoDateTimeField):
             raise ValidationError(self.error_messages["invalid"], code="invalid") from exc
 
 
-MOMENT = "A time is written as 2026-01-31T12:00:00Z, or as a day, 2026-01-31."
+MOMENT = "Enter a time as 2026-01-31T12:00:00Z, or a day as 2026-01-31."
 
 
 class MomentFilter(django_filters.IsoDateTimeFilter):
@@ -105,12 +105,12 @@ class TaskFilter(NamedFilters):
     nucleus = text("nucleus", 52, "Nucleus")
     site = queue_filter(method="with_jobs_at", label="Open jobs at site")
     campaign = text("campaign", 32, "Campaign")
-    reason = django_filters.CharFilter(method="refused_for", max_length=60, label="Reason of the broker")
+    reason = django_filters.CharFilter(method="refused_for", max_length=60, label="Broker's reason")
     dataset = django_filters.CharFilter(method="with_dataset", max_length=255, label="Dataset")
     stalled_for = django_filters.NumberFilter(
         method="without_progress", min_value=1, max_value=10_000, label="No progress for hours"
     )
-    idle = django_filters.BooleanFilter(method="without_jobs", label="Open, without open jobs")
+    idle = django_filters.BooleanFilter(method="without_jobs", label="Open task without open jobs")
     has_scouts = django_filters.BooleanFilter(method="that_scouted", label="Has scouts")
     parent = IdFilter("parent_id")
     request = IdFilter("req_id")
@@ -160,7 +160,7 @@ class JobFilter(NamedFilters):
     site = queue_filter("site", method="at_place", label="Queue")
     node = django_filters.CharFilter("worker_node", method="at_place", max_length=128, label="Worker node")
     error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
-    fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
+    fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Error fingerprint")
     user = user_filter()
     share = text("gshare", 32, "Share")
     queue = WorkQueueFilter()
@@ -171,7 +171,7 @@ class JobFilter(NamedFilters):
     vo = text("vo", 32, "VO")
     nucleus = text("nucleus", 52, "Nucleus")
     attempt = django_filters.NumberFilter(
-        field_name="attempt", lookup_expr="gte", min_value=1, max_value=1000, label="Attempt at least"
+        field_name="attempt", lookup_expr="gte", min_value=1, max_value=1000, label="Minimum attempt"
     )
     dropped = django_filters.BooleanFilter(method="that_others_followed", label="Replaced by another attempt")
     cores = django_filters.NumberFilter(field_name="core_count", min_value=0, max_value=10_000, label="Cores")
@@ -216,7 +216,7 @@ class FailureFilter(NamedFilters):
     task = IdFilter("task_id", label="Task")
     user = user_filter()
     share = django_filters.CharFilter(field_name="activity", max_length=32, label="Activity (share)")
-    version = django_filters.CharFilter(field_name="pilot_version", max_length=32, label="Version of the pilot")
+    version = django_filters.CharFilter(field_name="pilot_version", max_length=32, label="Pilot version")
     known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
     window = WindowFilter("ended", "Failed within")
     since = MomentFilter(field_name="ended", lookup_expr="gte", label="Failed after")
@@ -257,7 +257,7 @@ class WorkerFilter(NamedFilters):
     site = queue_filter("site", label="Queue")
     harvester = text("harvester", 50, "Instance")
     node = text("node", 200, "Worker node")
-    worker = IdFilter("worker_id", label="Number of the worker")
+    worker = IdFilter("worker_id", label="Worker number")
     job = django_filters.NumberFilter(method="of_job", min_value=0, max_value=2**63 - 1, decimal_places=0, label="Job")
     empty = django_filters.BooleanFilter(method="without_job", label="Never had a job")
     window = WindowFilter("last_update", "Changed within")
@@ -320,7 +320,7 @@ class AuditFilter(django_filters.FilterSet):
     actor = text("actor", 128, "Who")
     action = text("action", 64, "What")
     object_type = text("object_type", 32, "Kind of object")
-    object_id = text("object_id", 64, "Id of object")
+    object_id = text("object_id", 64, "Object id")
     window = WindowFilter("at", "Within")
     since = MomentFilter(field_name="at", lookup_expr="gte", label="Since")
     until = MomentFilter(field_name="at", lookup_expr="lt", label="Until")
@@ -333,7 +333,7 @@ class AuditFilter(django_filters.FilterSet):
     def form(self) -> Any:
         form = super().form
         if form.is_bound and form.data.get("object_id") and not form.data.get("object_type"):
-            form.add_error("object_id", "An id needs object_type beside it.")
+            form.add_error("object_id", "object_id needs object_type.")
         return form
 
 
@@ -347,15 +347,13 @@ class DatasetFilter(NamedFilters):
     type = ChoiceFilter(field_name="type", choices=[(use, use) for use in DATASET_TYPES], label="Use")
     status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus], label="Status")
     task_status = StatusFilter(
-        field_name="task__status", choices=[(s.value, s.value) for s in TaskStatus], label="Status of the task"
+        field_name="task__status", choices=[(s.value, s.value) for s in TaskStatus], label="Task status"
     )
     user = user_filter("task__user")
     in_use = django_filters.BooleanFilter(method="of_open_tasks", label="Input of an open task")
     not_ready = django_filters.BooleanFilter(method="with_files_not_ready", label="Files not ready")
     missing = django_filters.BooleanFilter(method="with_missing_files", label="Files missing")
-    replicas = ChoiceFilter(
-        method="that_lie", choices=[(n, n) for n in ("whole", "part", "none")], label="Lies somewhere"
-    )
+    replicas = ChoiceFilter(method="that_lie", choices=[(n, n) for n in ("whole", "part", "none")], label="Replicas")
     changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt", label="Unchanged since")
 
     class Meta:

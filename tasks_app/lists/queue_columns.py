@@ -118,7 +118,7 @@ QUEUES = Columns(
         Column("status_reason", "Reason", "sentence", shown=False),
         Batch(
             (
-                Column("status_since", "Since", "ago", help="since when it has this status", shown=False),
+                Column("status_since", "Since", "ago", help="when the status was set", shown=False),
                 Column("status_by", "Source", help="who set the status: a person, an import, an agent", shown=False),
                 Column("status_until", "Until", "time", shown=False, help="when the status ends by itself"),
             ),
@@ -130,17 +130,27 @@ QUEUES = Columns(
                 Column("running", "Running", "number", help="jobs at pilots", shown=False),
                 Column("queued", "Queued", "number", help="jobs that wait for a pilot"),
                 Column(
-                    "transferring", "Transferring", "number", shown=False, help="jobs whose outputs are on their way"
+                    "transferring",
+                    "Transferring",
+                    "number",
+                    shown=False,
+                    help="jobs whose outputs are being transferred",
                 ),
                 Column("jobs_counted", "Jobs counted", "ago", shown=False, help="when the open jobs were counted"),
             ),
             _of_jobs,
         ),
-        Column("pledged_cores", "Pledged", "number", shown=False, help="cores; -1 is an opportunistic queue"),
+        Column("pledged_cores", "Pledged", "number", shown=False, help="cores; -1: opportunistic queue"),
         Batch(
             (
-                Column("pilots_requested", "Pilots asked", "number", help="workers that do not run yet", shown=False),
-                Column("pilots_running", "Pilots", "number", help="workers that run, of all that run or are asked for"),
+                Column(
+                    "pilots_requested",
+                    "Pilots requested",
+                    "number",
+                    help="workers that are not running yet",
+                    shown=False,
+                ),
+                Column("pilots_running", "Pilots", "number", help="running workers, of all running or requested"),
             ),
             _of_pilots,
         ),
@@ -153,60 +163,62 @@ QUEUES = Columns(
                     help="jobs of the last hour, counted every five minutes",
                 ),
                 Column("failed_1h", "Failed /h", "number", shown=False),
-                Column("failure_percent", "Failure %", "percent", help="failed among those that ended in that hour"),
+                Column(
+                    "failure_percent", "Failure %", "percent", help="failed jobs among those that ended in that hour"
+                ),
                 Column(
                     "failure_percent_last_week",
                     "A week ago",
                     "percent",
                     shown=False,
-                    help="failure % in the same hour then",
+                    help="failure % in the same hour a week ago",
                 ),
             ),
             _of_ends,
         ),
         Batch(
             (
-                Column("queue_time_s", "Queue time", "seconds", help="median, by the newest jobs of the grid"),
+                Column("queue_time_s", "Queue time", "seconds", help="median over the newest jobs of the grid"),
                 Column(
                     "cpu_efficiency",
                     "CPU eff.",
                     "percent",
                     shown=False,
-                    help="CPU time over walltime times cores, the same jobs",
+                    help="CPU time / (walltime × cores) of the same jobs",
                 ),
             ),
             _of_speed,
         ),
         Batch(
             (
-                Column(
-                    "storage_free_gb", "Free", "number", help="space of the storage for outputs; a file has it in GB"
-                ),
-                Column("alerts", "Alerts", "number", help="open items of the attention list"),
+                Column("storage_free_gb", "Free", "number", help="free space of the output storage; in GB in files"),
+                Column("alerts", "Alerts", "number", help="open attention items"),
             ),
             _of_storage_and_alerts,
         ),
         Batch(
             (
-                Column("chosen", "Chosen", "number", help="decisions of brokers for it, two days", shown=False),
+                Column("chosen", "Chosen", "number", help="broker decisions for the queue, two days", shown=False),
                 Column(
                     "skipped",
                     "Chosen : skipped",
                     "number",
-                    help="decisions of two days; a file has those against it",
+                    help="broker decisions of two days; files have the number skipped",
                 ),
-                Column("skipped_mostly", "Mostly for", "code", shown=False, help="the most frequent code of these"),
+                Column(
+                    "skipped_mostly", "Main reason", "code", shown=False, help="the most frequent reason for skipping"
+                ),
             ),
             _of_verdicts,
         ),
         Column("type", "Takes", shown=False),
-        Column("core_count", "Cores a slot", "number", shown=False, help="0 is any number"),
-        Column("max_memory_mb", "Memory a slot", "mb", shown=False),
+        Column("core_count", "Cores per slot", "number", shown=False, help="0: any number"),
+        Column("max_memory_mb", "Memory per slot", "mb", shown=False),
         Column("max_walltime_s", "Time limit", "seconds", shown=False),
         Column("work_dir_mb", "Scratch", "mb", shown=False),
-        Column("core_power", "HS23 a core", "score", shown=False),
+        Column("core_power", "HS23 per core", "score", shown=False),
         Column("grid_type", "Kind", shown=False),
         Column("storage", "Storage", source="storage_id", shown=False),
-        Column("last_update", "Described", "ago", shown=False, help="when its description changed last"),
+        Column("last_update", "Described", "ago", shown=False, help="when its description last changed"),
     ),
 )

@@ -115,23 +115,25 @@ TASKS = Columns(
                     "In this status",
                     "ago",
                     shown=False,
-                    help="since when it has this status, however often a wait was tried",
+                    help="time since the status was set, retries of a wait not counted",
                 ),
             ),
             _since,
             needs=("status", "frozen_time", "state_change_time", "modification_time"),
         ),
         Column(
-            "state_change_time", "Status changed", "ago", shown=False, help="the last change, tries of a wait included"
+            "state_change_time", "Status changed", "ago", shown=False, help="last change, retries of a wait included"
         ),
         Batch(
             (
-                Column("progress", "Progress", "progress", help="input files that are done, in percent"),
+                Column("progress", "Progress", "progress", help="finished input files, in per cent"),
                 Column("files", "Files", "number", shown=False, help="input files"),
                 Column("files_finished", "Files done", "number", shown=False),
                 Column("files_failed", "Files failed", "number", shown=False),
                 Column("files_working", "Files in jobs", "number", shown=False),
-                Column("files_waiting", "Files left", "number", shown=False, help="in no job, and not given up"),
+                Column(
+                    "files_waiting", "Files left", "number", shown=False, help="not in a job and not failed permanently"
+                ),
                 Column("events", "Events", "number", shown=False),
                 Column("events_used", "Events used", "number", shown=False),
                 Column("last_progress", "Last progress", "ago", shown=False, help="when its input files last changed"),
@@ -144,7 +146,7 @@ TASKS = Columns(
                 Column("queued", "Queued", "number", help="jobs that wait for a pilot"),
                 Column("failed", "Failed", "number", help="failed jobs"),
                 Column("finished", "Finished", "number", shown=False, help="finished jobs"),
-                Column("failure_percent", "Failure %", "percent", help="failed jobs among ended ones, in percent"),
+                Column("failure_percent", "Failure %", "percent", help="failed jobs among ended jobs, in per cent"),
                 Column("reason", "Reason", "code", shown=False, help="code of the broker's last refusal"),
                 Column("blocked_by", "Blocked by", "sentence", shown=False),
             ),
@@ -154,15 +156,15 @@ TASKS = Columns(
         Batch((Column("sites", "Sites", "number", shown=False, help="sites with open jobs"),), _of_sites),
         Column("user", "User"),
         Column("gshare", "Share"),
-        Column("current_priority", "Priority", "number", help="higher comes first"),
-        Column("task_priority", "First priority", "number", shown=False, help="as it was submitted"),
+        Column("current_priority", "Priority", "number", help="higher is served first"),
+        Column("task_priority", "Initial priority", "number", shown=False, help="as submitted"),
         Column("task_type", "Type", shown=False),
         Column("work_queue", "Work queue", source="work_queue__name", shown=False),
         Column("creation_date", "Created", "ago", shown=False),
         Column("nucleus", "Nucleus", shown=False),
-        Column("site", "Only site", shown=False),
+        Column("site", "Bound to site", shown=False),
         Column("core_count", "Cores", "number", shown=False),
-        Column("ram_count", "Memory", "number", shown=False, help="in the unit beside it"),
+        Column("ram_count", "Memory", "number", shown=False, help="in the unit of the next column"),
         Column("ram_unit", "Memory unit", shown=False),
         Column("resource_type", "Resource", shown=False),
         Column("prod_source_label", "Label", shown=False),
@@ -174,7 +176,7 @@ TASKS = Columns(
         Column("parent_id", "Parent", "number_plain", shown=False),
         Column("attempt", "Attempt", "number", shown=False),
         Column(
-            "start_time", "Started", "ago", shown=False, help="when this attempt was refined, or its first job made"
+            "start_time", "Started", "ago", shown=False, help="when this attempt was refined, or its first job was made"
         ),
         Column("end_time", "Ended", "ago", shown=False),
         Column("modification_time", "Changed", "ago", shown=False),

@@ -50,9 +50,9 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
         for code, n in span.counts.items():
             outcomes[code] = outcomes.get(code, 0) + n
     decided = sum(outcomes.values())
-    rate, rate_of = decided / max(window.length / timedelta(minutes=1), 1), "a minute"
+    rate, rate_of = decided / max(window.length / timedelta(minutes=1), 1), "per minute"
     if rate < 1:
-        rate, rate_of = rate * 60, "an hour"
+        rate, rate_of = rate * 60, "per hour"
     plot = of_periods(spans, window.since, window.until, good=CHOSEN, called=stored_verdicts.title_of)
     context = {
         "section": "brokerage",

@@ -17,7 +17,7 @@ Which = Literal["", "chosen", "skipped", "near"]
 ROWS, ALL_ROWS = 25, 1000
 """Sites shown at first, and when all are asked for."""
 LONGEST_NAME: Final = 128
-WORDS: Final = (("chosen", "chosen"), ("skipped", "skipped"), ("near", "skipped for a number, the nearest first"))
+WORDS: Final = (("chosen", "chosen"), ("skipped", "skipped"), ("near", "skipped by a number, nearest first"))
 
 PICKS: Final = ("site", "code", "all")
 """The parameters of addresses that pick sites, beside the answer: any text."""
@@ -113,8 +113,8 @@ class Part:
     @property
     def nothing(self) -> str:
         if not self.total:
-            return "The decision ended before any site was asked."
-        return f"None of the {self.total} fits what was asked for."
+            return "The decision ended before any site was checked."
+        return f"None of the {self.total} matches the filter."
 
     @property
     def anchor(self) -> str:

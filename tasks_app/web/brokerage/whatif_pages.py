@@ -102,7 +102,7 @@ def _decided(request: HttpRequest, context: dict[str, Any], record: VerdictRecor
     try:
         lines = wishes.lines_of(given, needs) + [line for line in text.splitlines() if line.strip()]
         if len(lines) > MOST_LINES:
-            raise WishError("changes", f"{len(lines)} changes are asked for, {MOST_LINES} are the most")
+            raise WishError("changes", f"{len(lines)} changes were given; the maximum is {MOST_LINES}")
         if lines or request.GET.get("again") or not record.pk:
             result = deciding_again.again(record, lines)
             context |= {"found": Comparison(result), "lines": lines}

@@ -45,4 +45,4 @@ def _unit(task: Task, column: str) -> str:
     if column not in UNIT_OF:
         return ""
     unit = words.unit(getattr(task, UNIT_OF[column]) or USUAL_UNITS[column])
-    return f"{unit} for each {OF_EACH[column]}" if unit in SIZES else unit
+    return f"{unit} per {OF_EACH[column]}" if unit in SIZES else unit

@@ -110,7 +110,7 @@ def reason_in(form: Mapping[str, str]) -> str:
     """The reason that somebody gives for an act. Raises ParamErrors when it is empty, too long or cannot be stored."""
     reason, faults = on_one_line(form.get("reason", "")), Faults()
     if not reason:
-        faults.add("reason", "required", "Say why: this needs a reason.")
+        faults.add("reason", "required", "Please give a reason.")
     elif len(reason) > LONGEST_REASON or "\x00" in reason:
         faults.add("reason", "length", f"A reason has at most {LONGEST_REASON} plain characters.")
     faults.raise_if_any()
@@ -123,7 +123,7 @@ def _typed(keys: tuple[Key, ...], form: Mapping[str, str], faults: Faults) -> di
     for key in keys:
         text = form.get(key.name, "").strip()
         if "\x00" in text:
-            faults.add(key.name, "characters", "A text may not hold U+0000.")
+            faults.add(key.name, "characters", "Text must not contain U+0000.")
         elif not text:
             continue
         elif key.kind == "flag":

@@ -98,7 +98,7 @@ LISTING = Listing(
     facets=(
         FacetOf("status", "Status", "status"),
         FacetOf("type", "Use", "type"),
-        FacetOf("task_status", "Task is", "task__status"),
+        FacetOf("task_status", "Task status", "task__status"),
         FacetOf("user", "User", "task__user"),
     ),
     cells={
@@ -202,10 +202,10 @@ def _tiles(now: datetime) -> Sequence[Tile]:
     return [
         tile(used, "inputs in use", tone="run"),
         tile(not_ready, "not all ready", words.plural(files, "file"), tone="run", not_ready="true"),
-        tile(stuck, "stuck for a day", not_ready="true", changed_before=f"{stuck_before:%Y-%m-%dT%H:%MZ}"),
+        tile(stuck, "unchanged for a day", not_ready="true", changed_before=f"{stuck_before:%Y-%m-%dT%H:%MZ}"),
         tile(missing, "with missing files", words.plural(missing_files, "file"), "bad", missing="true"),
         tile(nowhere, "at no known location", tone="bad", replicas="none"),
-        tile(in_part, "complete nowhere", replicas="part"),
+        tile(in_part, "incomplete everywhere", replicas="part"),
     ]
 
 

@@ -20,7 +20,7 @@ PAGE = "dashboard:errors-jobs"
 
 
 def _text(row: Row, now: datetime) -> SafeString:
-    said = cells.shown("sentence", row["text"], now) if row["text"] else "No part said why"
+    said = cells.shown("sentence", row["text"], now) if row["text"] else "No error was reported"
     return cells.link(reverse("dashboard:error", args=[row["fingerprint_id"]]), said)
 
 
@@ -55,5 +55,5 @@ LISTING = Listing(
     },
     template="tasks_app/error_jobs.html",
     refresh_s=30,
-    nothing_yet="No job has failed in the last 30 days.",
+    nothing_yet="No job failed in the last 30 days.",
 )

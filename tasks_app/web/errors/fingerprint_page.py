@@ -32,7 +32,7 @@ EXAMPLES = 6
 class ClassifyForm(forms.Form):
     """What is known of an error. Times are in UTC."""
 
-    ticket = forms.CharField(max_length=200, required=False, label="Ticket", help_text="its address or number")
+    ticket = forms.CharField(max_length=200, required=False, label="Ticket", help_text="address or number")
     known_until = forms.DateTimeField(
         required=False,
         label="Known and expected until",
@@ -135,5 +135,5 @@ def classify(request: HttpRequest, number: int) -> HttpResponse:
         )
     except ErrorFingerprint.DoesNotExist as exc:
         raise Http404(f"There is no error {number}.") from exc
-    messages.success(request, "What is known of this error is written down.")
+    messages.success(request, "The notes on this error are saved.")
     return redirect("dashboard:error", number)

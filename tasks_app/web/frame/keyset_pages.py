@@ -29,7 +29,7 @@ class Page(Generic[M]):
 
     @property
     def summary(self) -> str:
-        return f"{words.count(len(self.rows))} shown of {words.capped(self.total)}"
+        return f"{words.count(len(self.rows))} of {words.capped(self.total)}"
 
 
 def keyset_page(request: HttpRequest, found: QuerySet[M], *, size: int = PAGE_SIZE) -> Page[M]:

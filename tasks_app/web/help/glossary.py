@@ -32,7 +32,7 @@ GLOSSARY: Final = (
     ),
     Term(
         "File record",
-        "What the books of one task say of one file, or of one slice of its events: whether it waits, is in a job, or is "
+        "The record that one task has of one file, or of one slice of its events: whether it waits, is in a job, or is "
         "processed, and how many attempts it has left.",
     ),
     Term(

@@ -23,15 +23,15 @@ GUIDE: Final = (
         "A shift in five steps",
         "",
         (
-            "1. The overview lists what needs attention, the most urgent first, each with since when and how much."
-            " Nothing in the list means that all is normal.",
-            "2. A link of the list leads to the thing itself: a task, a site, a share, an agent.",
-            "3. On a task, the tab Why answers gate by gate; the first “no” is what holds it. For brokerage it "
-            "has every site with the reason, the numbers, and what would help; What if tries other values without"
-            " touching anything.",
-            "4. Buttons on the task do what its state permits and you may do. Each first shows what would be hit "
-            "and asks for a reason, which stands in the audit trail.",
-            "5. Acknowledge or snooze what you have seen to, so that the next one knows.",
+            "1. The overview lists what needs attention, most urgent first, each item with its start and its "
+            "size. “All normal” means that no rule found a problem.",
+            "2. Each item links to its cause: a task, a site, a share or an agent.",
+            "3. On a task, the tab Why shows the gates in order; the first “no” is what the task waits for. For "
+            "brokerage it lists every site with the reason, the numbers and what would help. What if tries other "
+            "values and changes nothing.",
+            "4. The buttons on a task show what its state permits and you may do. Each button first shows what "
+            "will be affected and asks for a reason, which is kept in the audit trail.",
+            "5. Acknowledge or snooze what you have handled, so that the next shifter sees it.",
         ),
     ),
     Entry(
@@ -39,8 +39,8 @@ GUIDE: Final = (
         "Overview",
         "overview",
         (
-            "What needs attention, the latest numbers with their last 24 hours, running cores by share, what cost "
-            "the most wall time, and what people changed in the window.",
+            "What needs attention, the latest numbers with the last 24 hours, running cores by share, what wasted "
+            "most walltime, and what people changed in the window.",
         ),
         "pictures/overview.png",
     ),
@@ -49,17 +49,17 @@ GUIDE: Final = (
         "Lists",
         "tasks",
         (
-            "The address is the whole state of a page: filters, columns, order, time window. Copy it (y) and "
-            "others see the same.",
-            "Filters (f) are taken away one by one with the × of their chip. Counts beside the list say what "
-            "there is; when a list is longer than 10 000, they are of its newest 10 000. Columns (c) are chosen "
-            "and ordered; a click on a head orders by it where the database can do that quickly.",
-            "CSV, NDJSON and JSON hold all that matches with the columns that are shown; they are the API's lists"
-            " with the same parameters, so that a script starts from what you see.",
-            "A view (s) keeps an address under a name, for you or for everybody; the one that is “seen first” "
-            "opens when you come to the page.",
-            "Rows are selected (x) one by one, by the page, or all that match; what is done to them is previewed "
-            "with the numbers of jobs, sites and owners, and with those that will refuse.",
+            "The address holds the whole state of a page: filters, columns, order and time window. Copy it (y), "
+            "and others see the same page.",
+            "Remove a filter (f) with the × on its chip. The counts beside the list show which values occur; for "
+            "a list of more than 10 000 rows they cover its newest 10 000. Select and order columns (c); click on "
+            "a column title to sort by it, where the database can do that quickly.",
+            "CSV, NDJSON and JSON contain all matching rows with the shown columns. They come from the API with "
+            "the same parameters, so a script can start from what you see.",
+            "A view (s) saves an address under a name, for you or for everybody; your default view opens when you "
+            "come to the page.",
+            "Select rows (x) one by one, by the page, or all that match. Each action is first previewed with the "
+            "numbers of jobs, sites and owners, and with the rows that will refuse it.",
         ),
         "pictures/tasks.png",
     ),
@@ -68,10 +68,9 @@ GUIDE: Final = (
         "A task",
         "",
         (
-            "The line under the name says in one sentence where the task stands. Tabs: why it waits, its timeline"
-            " against what is usual, jobs, files with their places and last errors, causes of errors, sites, "
-            "what scouts measured, flow of data, jobs over time, parameters, audit. Two tasks are compared at "
-            "/tasks/compare/.",
+            "The line under the name sums up the task in one sentence. Tabs: why it waits, its timeline compared "
+            "with usual times, jobs, files with their locations and last errors, causes of errors, sites, scout "
+            "measurements, data flow, jobs over time, parameters, audit. Compare two tasks at /tasks/compare/.",
         ),
         "pictures/task.png",
     ),
@@ -79,7 +78,7 @@ GUIDE: Final = (
         "why",
         "Why",
         "",
-        ("Gates in their order, sites with their first reason, near misses, reasons over the last 48 hours.",),
+        ("Gates in order, sites with their first reason, near misses, and reasons over the last 48 hours.",),
         "pictures/why.png",
     ),
     Entry(
@@ -87,10 +86,9 @@ GUIDE: Final = (
         "Errors",
         "errors",
         (
-            "Messages that differ only in numbers, names and paths are one kind of failure. Kinds are ranked by "
-            "the core hours that they cost, with where they happen: one worker node, one site, or everywhere. A "
-            "ticket, advice, or “known until” stands on every job of the kind, and takes it out of what needs "
-            "somebody.",
+            "Messages that differ only in numbers, names and paths count as one kind of failure. Kinds are ranked "
+            "by wasted core hours, with where they happen: one worker node, one site, or everywhere. The page of "
+            "such a job shows the ticket and the advice of its kind, and marks the error as expected until the date set for it.",
         ),
         "pictures/errors.png",
     ),
@@ -99,10 +97,10 @@ GUIDE: Final = (
         "Sites, shares, work queues",
         "sites",
         (
-            "Sites with what runs against what is pledged, failures against the same hour of last week, and black"
-            " holes among worker nodes; and for each site why it gets no work. Shares against their targets, and "
-            "who is starved and why. Work queues with what holds them back, and a form that says which queue a "
-            "task would get.",
+            "Sites with running jobs compared with pledges, failures compared with the same hour of last week, "
+            "black holes among worker nodes, and why each site gets no more work. Shares compared with their "
+            "targets, and which are starved and why. Work queues with their throttles, and a form that shows "
+            "which queue a task would get.",
         ),
         "pictures/sites.png",
     ),
@@ -111,8 +109,8 @@ GUIDE: Final = (
         "Brokerage",
         "brokerage",
         (
-            "Decisions over time, which site was refused for which reason, tasks for which no site was found, and"
-            " every decision with its inputs, gate by gate.",
+            "Decisions over time, which sites were refused for which reasons, tasks for which no site was found, "
+            "and every decision with its inputs, gate by gate.",
         ),
         "pictures/brokerage.png",
     ),
@@ -121,8 +119,8 @@ GUIDE: Final = (
         "Agents",
         "agents",
         (
-            "The programs that move tasks and jobs: when each ran last, how long it took, what it found, what "
-            "waits for it. Whoever may operate runs one at once or pauses it.",
+            "The programs that move tasks and jobs: when each last ran, for how long, with what result, and its "
+            "backlog. Shifters and administrators can run an agent once or pause it.",
         ),
     ),
     Entry(
@@ -130,8 +128,8 @@ GUIDE: Final = (
         "Times and themes",
         "",
         (
-            "Times are UTC; a click on the clock shows them in this place's time. T changes between light, dark "
-            "and what the system says. Pages that watch refresh themselves; p pauses that.",
+            "Times are in UTC; click on the clock to see local time. T switches between light, dark and the "
+            "system's theme. Live pages refresh themselves; p pauses that.",
         ),
     ),
 )

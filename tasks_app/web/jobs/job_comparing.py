@@ -40,9 +40,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     ids = list(dict.fromkeys(number for part in asked if (number := keyset_pages.number(part)) is not None))
     faults = []
     if len(ids) < len(set(asked)):
-        faults.append("ids: numbers of jobs with commas between them.")
+        faults.append("ids: enter job numbers, separated by commas.")
     if len(ids) > MOST:
-        faults.append(f"ids: at most {MOST} jobs are shown side by side; these are the first ones.")
+        faults.append(f"ids: at most {MOST} jobs can be compared; only the first ones are shown.")
     rows = _rows(ids[:MOST])
     missing = [number for number in ids[:MOST] if number not in {row["id"] for row in rows}]
     if missing:

@@ -57,13 +57,13 @@ def job_do(request: HttpRequest, job_id: int, name: str) -> HttpResponse:
     """Kill one job, or let its pilot send what the payload prints (`debug`), or no longer (`no-debug`)."""
     act = JOB_ACTS.get(name)
     if act is None:
-        raise Http404(f"There is no act {name!r}.")
+        raise Http404(f"There is no action {name!r}.")
     job = get_object_or_404(Job.objects.all(), pk=job_id)
     refused, faults = _job_refuses(job, caller_of(request)), []
     if request.method == "POST":
         faults = [refused] if refused else _do_to_one(act, job_id, request)
         if not faults:
-            messages.success(request, f"{act.title}: noted for job {job_id}.")
+            messages.success(request, f"{act.title}: accepted for job {job_id}.")
             return redirect("dashboard:job", job_id=job_id)
     context = {"section": "jobs", "act": act, "job": job, "refused": refused, "faults": faults, "given": request.POST}
     context["question"] = question(name, f"job {job_id}")
@@ -81,10 +81,10 @@ def _do_to_one(act: JobAct, job_id: int, request: HttpRequest) -> list[str]:
     except ParamErrors as exc:
         return command_buttons.faults_of(exc)
     if act.name == KILL:
-        return [] if killing.kill_for_a_reason([job_id], caller, reason) else ["The job may not be killed by you."]
+        return [] if killing.kill_for_a_reason([job_id], caller, reason) else ["You may not kill this job."]
     with transaction.atomic():
         if not set_debug(job_id, act.name == "debug"):
-            return ["The job has ended, or has no room for the wish."]
+            return ["The job has ended, or its special handling has no room for this flag."]
         audit.record(caller.name, act.name, "job", job_id, reason=reason)
     return []
 
@@ -110,7 +110,7 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
     }
     try:
         if given.get("command", KILL) != KILL:
-            raise bulk.SelectionError("command", "Jobs can be killed; there is no other command to many of them.")
+            raise bulk.SelectionError("command", "The only command for many jobs is kill.")
         ids = _chosen(given, query)
     except bulk.SelectionError as exc:
         context["faults"] = [str(exc)]
@@ -143,6 +143,8 @@ def _chosen(given: MultiValueDict[str, str], query: str) -> list[int]:
 
 def _tell(request: HttpRequest, killed: int, left: int) -> None:
     if killed:
-        messages.success(request, f"{words.plural(killed, 'job')} killed; pilots are told when they call.")
+        messages.success(
+            request, f"{words.plural(killed, 'job')} killed; running ones stop after their next heartbeat."
+        )
     if left:
-        messages.warning(request, f"{words.plural(left, 'job')} left alone: ended meanwhile, or not yours.")
+        messages.warning(request, f"{words.plural(left, 'job')} not killed: already ended, or not yours.")

@@ -125,7 +125,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     if log_file is None:
         problem = "The job has no log file."
     elif job.status not in _HAS_LOG:
-        problem = "The log is there when the job has ended."
+        problem = "The log is available when the job has ended."
     else:
         try:
             path = small_files.path_of(log_file.surl, log_file.lfn, scope=log_file.scope)

@@ -62,7 +62,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
     back = _back(request, page)
     fault = ""
     if page not in PAGES:
-        fault = "page: there is no such list."
+        fault = "page: unknown list."
     elif not name or len(name) > 64 or "\x00" in name:
         fault = "name: a view has a name of 1 to 64 characters."
     elif len(query) > LONGEST_QUERY or "\x00" in query:
@@ -80,7 +80,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
                 SavedView.objects.filter(owner=owner, page=page, is_usual=True).update(is_usual=False)
             SavedView.objects.update_or_create(owner=owner, page=page, name=name, defaults={"query": clean, **flags})
     except IntegrityError:
-        messages.error(request, "Another usual view was saved at the same moment; try again.")
+        messages.error(request, "Another default view was saved at the same moment; try again.")
         return redirect(back)
     messages.success(request, f"The view {name!r} is saved.")
     return redirect(f"{reverse(f'dashboard:{page}')}?{clean or 'view=all'}")

@@ -32,7 +32,7 @@ PLOTTED = 200
 LONGEST_REASON = 1000
 ORDERS_SHOWN = 10
 STATES = ("error", "late", "working", "ok", "paused")
-KINDS = {"": "all recorded", "errors": "that failed", "items": "that did something"}
+KINDS = {"": "all recorded", "errors": "failed", "items": "with items"}
 WAITING_TOO_LONG_S = 60
 """Age of an entry of django-q2's queue, or of a transaction in minutes, from which somebody should look."""
 
@@ -106,12 +106,12 @@ def tiles(found: Machinery) -> list[Figure]:
         ),
         Figure(
             words.count(found.in_work),
-            f"{'pass' if found.in_work == 1 else 'passes'} taken by workers",
+            f"{'pass' if found.in_work == 1 else 'passes'} in workers",
             "",
             "run" if found.in_work else "wait",
         ),
         Figure(
-            words.count(found.waiting_locks), "database locks waited for", "", "warn" if found.waiting_locks else "ok"
+            words.count(found.waiting_locks), "waits for database locks", "", "warn" if found.waiting_locks else "ok"
         ),
         Figure(
             words.count(found.connections),
@@ -195,9 +195,9 @@ class OrderForm(forms.Form):
         given = super().clean() or {}
         action = given.get("action")
         if action and action != "run" and not given.get("reason") and "reason" not in self.errors:
-            self.add_error("reason", "Say why: others will ask.")
+            self.add_error("reason", "Please give a reason.")
         if action == "period" and given.get("period_s") is None and "period_s" not in self.errors:
-            self.add_error("period_s", "How many seconds?")
+            self.add_error("period_s", "Please enter the number of seconds.")
         return given
 
 
@@ -226,10 +226,10 @@ def _obey(agent: Agent, given: dict[str, Any], by: str) -> str:
     action, reason = given["action"], given["reason"]
     if action == "run":
         agent_orders.run_once(agent, by=by, reason=reason)
-        return f"A pass of {agent.name} was handed to the workers."
+        return f"One pass of {agent.name} is queued."
     if action == "period":
         agent_orders.set_period(agent, given["period_s"], by=by, reason=reason)
-        return f"{agent.name} makes a pass every {words.duration(given['period_s'])} now."
+        return f"{agent.name} now runs every {words.duration(given['period_s'])}."
     changed = agent_orders.set_paused(agent, action == "pause", by=by, reason=reason)
-    now = "is paused" if action == "pause" else "goes on"
-    return f"{agent.name} {now}." if changed else f"{agent.name} {now} already."
+    now = "paused" if action == "pause" else "active"
+    return f"{agent.name} is now {now}." if changed else f"{agent.name} is {now} already."

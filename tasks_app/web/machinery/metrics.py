@@ -58,7 +58,7 @@ class Installation(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("jedi_installation", "Versions of what runs here", value=_versions())
+        yield InfoMetricFamily("jedi_installation", "Software versions", value=_versions())
         yield from _tasks()
         yield from _jobs()
         yield from _shares()
@@ -99,11 +99,11 @@ def _tasks() -> Iterator[Metric]:
 def _jobs() -> Iterator[Metric]:
     """Open jobs as the brokers counted them last; how old those counts are is a measure, too."""
     jobs = _gauge("jobs", "Open jobs by status", "status")
-    cores = _gauge("job_cores", "Cores that open jobs have or ask for", "status")
+    cores = _gauge("job_cores", "Cores used or requested by open jobs", "status")
     for row in JobCount.objects.values("status").annotate(n=Sum("jobs"), c=Sum("cores")).order_by("status"):
         jobs.add_metric([row["status"]], row["n"])
         cores.add_metric([row["status"]], row["c"])
-    age = _gauge("counted_seconds_ago", "Age of the numbers that brokers read", "what")
+    age = _gauge("counted_seconds_ago", "Age of the counts that brokers read", "what")
     now = timezone.now()
     for name, at in Refreshed.objects.order_by("name").values_list("name", "at"):
         age.add_metric([name], max((now - at).total_seconds(), 0.0))
@@ -127,9 +127,9 @@ def _shares() -> Iterator[Metric]:
         part = executing if row["status"] in EXECUTING else queued
         part[row["share"]] = part.get(row["share"], 0.0) + row["hs"]
     usage = tree.usage(executing, queued)
-    actual = _gauge("share_executing_hs", "Power that the jobs of a share execute on", "share")
-    waiting = _gauge("share_queued_hs", "Power that the queued jobs of a share ask for", "share")
-    target = _gauge("share_target_hs", "Power that a share should execute on: its part of all that executes", "share")
+    actual = _gauge("share_executing_hs", "Power used by the executing jobs of a share", "share")
+    waiting = _gauge("share_queued_hs", "Power requested by the queued jobs of a share", "share")
+    target = _gauge("share_target_hs", "Target power of a share: its part of the power of all executing jobs", "share")
     for name in tree.shares:
         actual.add_metric([name], usage[name].executing)
         waiting.add_metric([name], usage[name].queued)
@@ -146,15 +146,15 @@ def _agents() -> Iterator[Metric]:
 
     measures = (
         ("agent_last_pass_seconds_ago", "Seconds since an agent's last pass ended", ended_ago),
-        ("agent_last_pass_duration_seconds", "What an agent's last pass took", lambda row: row.agent.last_duration_s),
-        ("agent_last_pass_items", "Things that an agent's last pass moved", lambda row: row.agent.last_items),
-        ("agent_passes", "Passes that an agent has made", lambda row: row.agent.passes),
+        ("agent_last_pass_duration_seconds", "Duration of an agent's last pass", lambda row: row.agent.last_duration_s),
+        ("agent_last_pass_items", "Items handled by an agent's last pass", lambda row: row.agent.last_items),
+        ("agent_passes", "Passes made by an agent", lambda row: row.agent.passes),
         (
             "agent_errors_in_a_row",
-            "Passes of an agent that have failed since one succeeded",
+            "Failed passes of an agent since its last success",
             lambda row: row.agent.errors_in_a_row,
         ),
-        ("agent_period_seconds", "Seconds between two passes", lambda row: row.agent.period_s),
+        ("agent_period_seconds", "Period of an agent", lambda row: row.agent.period_s),
         ("agent_overdue_seconds", "Seconds by which an agent is overdue", lambda row: row.late_s),
         ("agent_late", "1 when an agent is overdue by more than three periods", lambda row: float(row.late)),
         ("agent_paused", "1 when an agent is paused", lambda row: float(row.agent.paused)),
@@ -166,16 +166,14 @@ def _agents() -> Iterator[Metric]:
             if value is not None:
                 family.add_metric([row.agent.name], value)
         yield family
-    family = _gauge("agent_backlog", "Things that wait for an agent, counted to just above 10 000", "agent", "things")
+    family = _gauge("agent_backlog", "Items waiting for an agent, counted to just above 10 000", "agent", "things")
     for name, backlog in backlogs.backlogs().items():
         family.add_metric([name, backlog.things], backlog.number)
     yield family
 
 
 def _attention() -> Metric:
-    family = _gauge(
-        "attention_items", "Things that somebody should look at and that nobody has put off", "kind", "tone"
-    )
+    family = _gauge("attention_items", "Open attention items that are not snoozed", "kind", "tone")
     there = AttentionItem.objects.filter(gone_at=None).exclude(snoozed_until__gt=timezone.now())
     for kind, tone, number in there.order_by("kind", "tone").values_list("kind", "tone").annotate(n=Count("id")):
         family.add_metric([kind, tone], number)
@@ -189,11 +187,11 @@ def _machinery() -> Iterator[Metric]:
     queue.add_metric(["taken"], found.in_work)
     yield queue
     for name, help, value in (
-        ("q2_oldest_seconds", "Age of the oldest pass that waits in the queue of django-q2", found.oldest_queued_s),
+        ("q2_oldest_seconds", "Age of the oldest pass waiting in the queue of django-q2", found.oldest_queued_s),
         ("database_connections", "Connections to the database", found.connections),
-        ("database_active_connections", "Connections that execute a statement", found.active),
-        ("database_max_connections", "Connections that the server allows", found.most_connections),
-        ("database_waiting_locks", "Locks that are waited for", found.waiting_locks),
+        ("database_active_connections", "Connections executing a statement", found.active),
+        ("database_max_connections", "Maximum number of connections", found.most_connections),
+        ("database_waiting_locks", "Waits for locks", found.waiting_locks),
         ("database_oldest_transaction_seconds", "Age of the oldest transaction", found.oldest_transaction_s),
         ("database_bytes", "Size of the database", found.database_bytes),
     ):

@@ -58,7 +58,7 @@ class Series:
     def label(self) -> str:
         """What the plot shows, in words."""
         if not self.durations:
-            return "no pass has been recorded"
+            return "no passes recorded"
         middle, slowest = percentile(self.durations, 0.5), max(self.durations)
         return (
             f"{words.plural(len(self.durations), 'recorded pass', 'recorded passes')}: median {words.duration(middle)}, "

@@ -93,7 +93,7 @@ def _object(row: Row, now: datetime) -> str | SafeString:
     if not page:
         return format_html('{} <a class="{}" href="{}">{}</a>', called, look, everything, object_id or "–")
     return format_html(
-        '{} <a class="{}" href="{}">{}</a> <a class="small muted" href="{}" aria-label="All done to {} {}">all</a>',
+        '{} <a class="{}" href="{}">{}</a> <a class="small muted" href="{}" aria-label="All actions on {} {}">all</a>',
         called,
         look,
         page,
@@ -133,7 +133,7 @@ LISTING = Listing(
         "object_id": Cell(_object, ("object_type",)),
         "details": Cell(_details, ("action",)),
     },
-    nothing_yet="Nobody has done anything yet that is written down: commands, changes in the admin, orders to agents.",
+    nothing_yet="No entries yet. Commands, changes in the admin and actions on agents are recorded here.",
 )
 
 

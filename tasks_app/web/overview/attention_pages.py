@@ -72,17 +72,17 @@ def attention_action(request: HttpRequest, item_id: int) -> HttpResponse:
     try:
         if action == "acknowledge":
             keeping.acknowledge(item_id, by=who, reason=reason)
-            done = "Acknowledged: it counts no more in the bell."
+            done = "Acknowledged; no longer counted at the bell."
         elif action == "snooze":
             until = _end_of_snooze(form.get("hours", ""), form.get("until", ""))
             keeping.snooze(item_id, until, by=who, reason=reason)
-            done = f"Put off until {until:%Y-%m-%d %H:%M} UTC."
+            done = f"Snoozed until {until:%Y-%m-%d %H:%M} UTC."
         elif action == "ticket":
             keeping.link_ticket(item_id, form.get("ticket", ""), by=who, reason=reason)
-            done = "The ticket is linked."
+            done = "Ticket linked."
         elif action == "reopen":
             keeping.reopen(item_id, by=who, reason=reason)
-            done = "It is open again."
+            done = "Reopened."
         else:
             raise keeping.AttentionError("action", f"There is no action {action[:50]!r}.")
         messages.success(request, done)
@@ -101,7 +101,7 @@ def _end_of_snooze(hours: str, until: str) -> datetime:
             moment = datetime.fromisoformat(until)
             return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError) as exc:
-            raise keeping.AttentionError("until", "It is a time such as 2026-01-31T08:00, in UTC.") from exc
+            raise keeping.AttentionError("until", "Enter a time such as 2026-01-31T08:00, in UTC.") from exc
     if hours not in dict(SNOOZES):
-        raise keeping.AttentionError("hours", f"It is one of {', '.join(dict(SNOOZES))}, or say until when.")
+        raise keeping.AttentionError("hours", f"Choose one of {', '.join(dict(SNOOZES))}, or enter an end.")
     return timezone.now() + timedelta(hours=int(hours))

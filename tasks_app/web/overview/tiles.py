@@ -149,7 +149,7 @@ def kpis(now: datetime, share: str, jobs_now: Live) -> list[Kpi]:
             "jobs",
             address(jobs, status="finished", window="1h"),
             "ok",
-            _spark(found.per_hour("finished"), "Finished jobs an hour"),
+            _spark(found.per_hour("finished"), "Finished jobs per hour"),
         ),
         Kpi(
             "failure rate in the last hour",
@@ -157,7 +157,7 @@ def kpis(now: datetime, share: str, jobs_now: Live) -> list[Kpi]:
             "%",
             address(errors, window="1h"),
             "wait" if failed is None else "bad" if failed >= 20 else "warn" if failed >= 10 else "ok",
-            _spark(found.failure_percent(), "Failed jobs in percent of those that ended"),
+            _spark(found.failure_percent(), "Failed jobs in per cent of ended jobs"),
         ),
     ]
     if not share:

@@ -104,7 +104,7 @@ def _stopped(rows: tuple[ShareRow, ...]) -> tuple[int, int] | None:
 def _line(row: ShareRow, why: Mapping[str, list[tuple[str, int, int]]]) -> Line:
     label = f"{row.name}: {row.state}"
     if row.ratio is not None and row.actual is not None:
-        label = f"{row.name} has {row.actual:.1f} % of what runs, its target is {row.percent:.1f} %: {row.state}"
+        label = f"{row.name} has {row.actual:.1f} % of the running power, target {row.percent:.1f} %: {row.state}"
     bullet = bullets.of_ratio(row.ratio, share_change.BAND, label, words.tone(row.state))
     return Line(row, bullet, [(explained(code), tasks, one) for code, tasks, one in why.get(row.name, [])])
 

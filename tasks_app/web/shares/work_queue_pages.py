@@ -152,7 +152,7 @@ def _attributes(request: HttpRequest, problems: list[str]) -> TaskAttributes:
             problems.append(f"{name}: at most {LONGEST} characters.")
         elif name in NUMBERS:
             if not text.isascii() or not text.isdecimal() or len(text) > 9:
-                problems.append(f"{name}: a whole number, not {text[:20]!r}.")
+                problems.append(f"{name}: enter a whole number, not {text[:20]!r}.")
             else:
                 given[attribute] = int(text)
         else:

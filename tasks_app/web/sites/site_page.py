@@ -53,11 +53,11 @@ LONGEST_NOTE = 1000
 NOTE = "queue.note"
 STATUS_WORDS: Final = {
     "online": "takes jobs",
-    "test": "takes jobs with the label test only",
-    "brokeroff": "drains: finishes what it has, gets nothing new",
-    "standby": "keeps slots ready for some work only",
-    "paused": "starts nothing for the time being: pilots get no jobs",
-    "offline": "takes nothing, and pilots get no jobs",
+    "test": "takes only jobs with the label test",
+    "brokeroff": "drains: finishes its jobs; new ones only if bound to it",
+    "standby": "takes production jobs, and work bound to it",
+    "paused": "pilots get no jobs for now",
+    "offline": "takes no jobs, and pilots get none",
 }
 STATUS_TONES = {status: words.tone(status) for status in Queue.STATUSES}
 
@@ -164,7 +164,7 @@ def _moment(text: str | None) -> datetime | None:
     return found.replace(tzinfo=found.tzinfo or UTC) if found else None
 
 
-_UNSAID_SCRATCH: Final = f"not set: {words.count(UNSAID_SCRATCH_MB)} MB, or more where a job is expected to need more"
+_UNSAID_SCRATCH: Final = f"not set: {words.count(UNSAID_SCRATCH_MB)} MB, or more if a job is expected to need more"
 
 
 def limits(queue: Queue) -> list[tuple[str, str]]:
@@ -177,18 +177,18 @@ def limits(queue: Queue) -> list[tuple[str, str]]:
         walltime += f", at least {words.duration(queue.min_walltime_s)}"
     return [
         ("Takes", {"unified": "production and analysis"}.get(queue.type, queue.type)),
-        ("Cores a slot", str(queue.core_count) if queue.core_count > 0 else "any number"),
-        ("Memory a slot", memory),
+        ("Cores per slot", str(queue.core_count) if queue.core_count > 0 else "any number"),
+        ("Memory per slot", memory),
         ("Time", walltime),
         ("Scratch disk", f"{words.count(queue.work_dir_mb)} MB" if queue.work_dir_mb else _UNSAID_SCRATCH),
-        ("Input of a job", f"{words.count(queue.max_input_mb)} MB" if queue.max_input_mb > 0 else "no limit"),
-        ("Power of a core", f"{queue.core_power:g} HS23"),
+        ("Input per job", f"{words.count(queue.max_input_mb)} MB" if queue.max_input_mb > 0 else "no limit"),
+        ("Power per core", f"{queue.core_power:g} HS23"),
         (
             "Transferring",
             words.plural(queue.transferring_limit, "job") if queue.transferring_limit else "general limit",
         ),
-        ("Disk reads", f"{queue.max_disk_io_kbps:g} kB/s a core" if queue.max_disk_io_kbps else "general limit"),
-        ("Connectivity", queue.connectivity or "not said"),
+        ("Disk reads", f"{queue.max_disk_io_kbps:g} kB/s per core" if queue.max_disk_io_kbps else "general limit"),
+        ("Connectivity", queue.connectivity or "unknown"),
         ("Policy", queue.policy or "none"),
     ]
 
@@ -282,7 +282,7 @@ def _until(text: str, hours: str, now: datetime) -> datetime | None:
             return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
         return now + timedelta(hours=float(hours)) if hours.strip() else None
     except (ValueError, OverflowError) as exc:
-        sentence = "An end is a time such as 2026-01-31T08:00 (UTC), or a number of hours."
+        sentence = "Enter an end as a time such as 2026-01-31T08:00 (UTC), or as a number of hours."
         raise queue_status.QueueStatusError("until", sentence) from exc
 
 
@@ -293,9 +293,9 @@ def site_note(request: HttpRequest, name: str) -> HttpResponse:
     get_object_or_404(Queue, pk=name)
     text = request.POST.get("note", "").strip()
     if not text or len(text) > LONGEST_NOTE or "\x00" in text:
-        messages.error(request, f"note: a note has 1 to {LONGEST_NOTE} characters, and no U+0000.")
+        messages.error(request, f"note: enter 1 to {LONGEST_NOTE} characters, without U+0000.")
     else:
         with transaction.atomic():
             audit.record(caller_of(request).name, NOTE, "queue", name, reason=text)
-        messages.success(request, "The note was written down.")
+        messages.success(request, "Note saved.")
     return redirect("dashboard:site", name=name)

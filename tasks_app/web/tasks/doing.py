@@ -38,7 +38,7 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
     """One act on one task: what it would do, and with POST the doing."""
     act = ACTS.get(name)
     if act is None:
-        raise Http404(f"There is no act {name!r}.")
+        raise Http404(f"There is no action {name!r}.")
     task = get_object_or_404(Task.objects.all(), pk=task_id)
     caller = caller_of(request)
     waiting = Command.objects.waiting_of([task_id]).get(task_id, ())
@@ -47,8 +47,8 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
     if request.method == "POST":
         code, faults = _refused(refused) if refused else _do_to_one(act, task_id, request)
         if not faults:
-            effect = "It takes effect within seconds." if act.is_command else "It holds at once."
-            messages.success(request, f"{act.title}: noted for task {task_id}. {effect}")
+            effect = "It takes effect within seconds." if act.is_command else "It takes effect at once."
+            messages.success(request, f"{act.title}: accepted for task {task_id}. {effect}")
             return redirect("dashboard:task", task_id=task_id)
     context = {
         "section": "tasks",
@@ -161,7 +161,7 @@ def _joined(ids: Iterable[int]) -> str:
 
 def _tell(request: HttpRequest, act: Act, done: bulk.Done) -> None:
     if done.ids:
-        messages.success(request, f"{act.title}: given to {words.plural(len(done.ids), 'task')}.")
+        messages.success(request, f"{act.title}: sent to {words.plural(len(done.ids), 'task')}.")
     for group in command_buttons.refused_on_page(act, done.refused):
         few = ", ".join(map(str, group.ids[:5])) + (" …" if len(group.ids) > 5 else "")
         messages.warning(

@@ -12,19 +12,19 @@ from tasks_app.models import ScoutReport, Task
 
 ANSWERS: Final = {
     "passed": "They passed:",
-    "exhausted": "The task stops until somebody has looked at it:",
+    "exhausted": "The task stops until somebody acts on it:",
     "failed": "The task is broken:",
 }
 # Attribute of the task, its words, and the attribute that holds the unit or the unit itself.
 QUANTITIES: Final = (
     ("ram_count", "Memory", "ram_unit"),
     ("cpu_time", "CPU time", "cpu_time_unit"),
-    ("walltime", "CPU time for each MB of input", "=s"),
-    ("out_disk_count", "Output, for each MB of input or event", "out_disk_unit"),
+    ("walltime", "CPU time per MB of input", "=s"),
+    ("out_disk_count", "Output per MB of input or per event", "out_disk_unit"),
     ("work_disk_count", "Work folder", "work_disk_unit"),
     ("io_intensity", "Input and output", "=kB/s"),
     ("disk_io", "Use of the local disk", "=kB/s"),
-    ("memory_leak_core", "Memory leak a core", "=kB/s"),
+    ("memory_leak_core", "Memory leak per core", "=kB/s"),
     ("cpu_efficiency_percent", "CPU efficiency", "=%"),
 )
 

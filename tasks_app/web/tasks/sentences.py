@@ -14,27 +14,27 @@ T = TaskStatus
 WAITS: dict[str, str] = {
     T.REGISTERED: "it waits for the refiner",
     T.DEFINED: "its input files are being looked up",
-    T.ASSIGNING: "it waits for the task broker to choose where its outputs are gathered",
+    T.ASSIGNING: "it waits for the task broker to choose its nucleus",
     T.READY: "it waits for the job generator",
     T.SCOUTED: "its scouts are done and are being measured",
     T.PREPARED: "all its jobs have ended and it is being finished",
-    T.FINISHING: "it makes no more jobs and ends when the open ones do",
+    T.FINISHING: "it makes no more jobs and ends when its open jobs end",
     T.PASSED: "it is being finished",
     T.ABORTING: "its jobs are being killed",
     T.TOABORT: "its jobs are being killed",
     T.TOBROKEN: "it is being given up",
-    T.TOPREPROCESS: "its input is to be prepared first",
+    T.TOPREPROCESS: "its input has to be prepared first",
     T.PREPROCESSING: "its input is being prepared",
-    T.TORETRY: "its failed files are being made ready for another attempt",
-    T.TOINCEXEC: "it is being started again with changed parameters",
+    T.TORETRY: "its failed files are being prepared for a retry",
+    T.TOINCEXEC: "it is being restarted with changed parameters",
     T.REREFINE: "its changed parameters are being read",
     T.STAGING: "its input is being staged",
     T.STAGED: "its input has been staged",
-    T.TOREASSIGN: "it is being given to another nucleus",
-    T.REASSIGNING: "it is being given to another nucleus",
-    T.PAUSED: "it goes on when it is resumed",
-    T.THROTTLED: "too many of its jobs failed, so it rests for a while",
-    T.EXHAUSTED: "it stopped by itself and waits for somebody to decide",
+    T.TOREASSIGN: "it is being moved to another nucleus",
+    T.REASSIGNING: "it is being moved to another nucleus",
+    T.PAUSED: "it continues when it is resumed",
+    T.THROTTLED: "too many of its jobs failed, so it gets no jobs for a while",
+    T.EXHAUSTED: "it stopped by itself and waits for a decision",
 }
 
 
@@ -76,7 +76,7 @@ def status_line(facts: TaskFacts) -> str:
         parts.append(f"{words.plural(building, 'job')} {waits} to be built")
     wait = WAITS.get(facts.status, "")
     if facts.status == T.PENDING:
-        wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits to be tried again").rstrip(".")
+        wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits for its next retry").rstrip(".")
     if wait:
         parts.append(wait)
     elif not running and not starting and not queued and not building and facts.waits_for:

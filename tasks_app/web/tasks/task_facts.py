@@ -212,8 +212,8 @@ def _moved(row: Sequence[Any], having: Any, near: Any, storage: Any) -> Moved:
     kind, dataset, site, destination, files, size = row
     if kind == "input":
         places = sorted(having.get(dataset, ()))
-        place = next((p for p in places if p in near[site]), places[0] if places else "place unknown")
+        place = next((p for p in places if p in near[site]), places[0] if places else "unknown place")
         return Moved(kind, dataset, place, site or "no site", files, int(size))
     return Moved(
-        kind, dataset, site or "no site", destination or storage.get(site) or "place unknown", files, int(size)
+        kind, dataset, site or "no site", destination or storage.get(site) or "unknown place", files, int(size)
     )

@@ -104,7 +104,7 @@ def job_timeline(request: HttpRequest, job_id: int) -> HttpResponseBase:
     is_over = job.status in JOB_FINAL and all(span.end for span in attempts)
     view = read_view(request, min(starts), max([*ends, *starts]) if is_over else now)
     drawn: list[Lane | Bars] = [
-        Lane("states", [stays] if stays else [], note="" if stays else "nothing is in the status log")
+        Lane("states", [stays] if stays else [], note="" if stays else "the status log is empty")
     ]
     if attempts:
         drawn.append(Lane("attempts", spans.packed(attempts, now)))
@@ -165,9 +165,7 @@ def read_view(request: HttpRequest, first: datetime, last: datetime) -> View:
     except (ValueError, OverflowError):
         return View(whole.since, whole.until, first, last, "from and to are times such as 2026-01-31T08:00, in UTC.")
     if not spans.SHORTEST <= until - since <= timedelta(days=3660):
-        return View(
-            whole.since, whole.until, first, last, "from must be ten seconds before to at least, ten years at most."
-        )
+        return View(whole.since, whole.until, first, last, "from must be between ten seconds and ten years before to.")
     return View(since, until, first, last)
 
 

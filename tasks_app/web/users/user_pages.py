@@ -140,7 +140,7 @@ def user_page(request: HttpRequest, name: str) -> HttpResponse:
     account = _account(name, now)
     hours = user_queries.hours(name, seen)
     if not tasks and not places.sites and not hours and account is None:
-        raise Http404(f"nobody is called {name}")
+        raise Http404(f"there is no user {name}")
     latest = list(Task.objects.filter(user=name).order_by("-id")[:LATEST]) if tasks else []
     waste = user_queries.waste(name, seen)
     context = {
@@ -200,9 +200,9 @@ def _limits(name: str, places: user_queries.Places) -> list[Limit]:
     queue_cap = None if most_jobs is None else most_jobs * QUEUED_TO_RUNNING
     rows = [_limit("running jobs", places.running, most_jobs), _limit("queued jobs", places.queued, queue_cap)]
     if analysis is not None:
-        rows.append(_limit("cores of analysis", analysis.slots_hi + analysis.slots_mid, most_cores))
+        rows.append(_limit("cores for analysis", analysis.slots_hi + analysis.slots_mid, most_cores))
         if analysis.disk_gb is not None:
-            rows.append(Limit("disk of own datasets", words.size(analysis.disk_gb * 1e9), None, None))
+            rows.append(Limit("disk used by own datasets", words.size(analysis.disk_gb * 1e9), None, None))
     quota = settings.JEDI_SANDBOX_QUOTA_MB * 1_000_000
     used = sandboxes["size"] or 0
     title = f"sandboxes ({sandboxes['n']})"

@@ -269,13 +269,13 @@ def test_shifters_act_on_the_page_and_by_the_api(
         action="x"
     )
     assert "29 items need attention" in shifter.get("/attention/?state=acknowledged").content.decode()
-    assert "hours: It is one of" in said(action="snooze", reason="later", hours="3")
+    assert "hours: Choose one of" in said(action="snooze", reason="later", hours="3")
     assert "until: A snooze ends in the future" in said(action="snooze", reason="later", until="2020-01-01T00:00")
-    assert "until: It is a time" in said(action="snooze", reason="later", until="soon")
-    assert "Put off until" in said(action="snooze", reason="later", hours="8")
-    assert "The ticket is linked" in said(action="ticket", reason="r", ticket="https://tickets.example/1")
+    assert "until: Enter a time" in said(action="snooze", reason="later", until="soon")
+    assert "Snoozed until" in said(action="snooze", reason="later", hours="8")
+    assert "Ticket linked" in said(action="ticket", reason="r", ticket="https://tickets.example/1")
     assert 'href="https://tickets.example/1"' in shifter.get("/attention/?state=snoozed&owner=bob").content.decode()
-    assert "open again" in said(action="reopen", reason="wrong one")
+    assert "Reopened." in said(action="reopen", reason="wrong one")
     assert shifter.post(path, {"action": "x", "next": "https://elsewhere.example/"})["Location"] == "/attention/"
     assert "No item matches" in shifter.get("/attention/?state=gone").content.decode()
     assert AuditEntry.objects.filter(object_type="attention", object_id=str(first.id)).count() == 4

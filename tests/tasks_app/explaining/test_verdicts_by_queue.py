@@ -59,7 +59,7 @@ def test_the_page_of_a_task_counts_queues(
     )
     client.force_login(make_user())  # type: ignore[arg-type]
     text = client.get(f"/tasks/{task.id}/").content.decode()
-    assert "Why 3 sites got nothing" in text and "LYON/SCORE" not in text and text.count("status is offline") == 1
+    assert "Why 3 sites were skipped" in text and "LYON/SCORE" not in text and text.count("status is offline") == 1
     assert '<span class="muted">MCORE:</span> needs 9 h' in text
     VerdictRecord.objects.update(skipped=SKIPPED[1:4:2])
     assert "Why 1 site got nothing" in client.get(f"/tasks/{task.id}/").content.decode()

@@ -811,7 +811,7 @@ def test_a_task_that_is_to_be_deleted_is_killed_and_bodies_are_json(api: Api, ma
     said = client.post("/api/v2/tasks/", "a=b", "application/x-www-form-urlencoded").json()
     assert said["detail"].endswith("Send JSON, with the header Content-Type: application/json.")
     said = client.get("/api/v2/tasks/", {"created_after": "yesterday"}).json()
-    assert said["errors"][0]["message"] == "A time is written as 2026-01-31T12:00:00Z, or as a day, 2026-01-31."
+    assert said["errors"][0]["message"] == "Enter a time as 2026-01-31T12:00:00Z, or a day as 2026-01-31."
 
 
 def test_a_source_label_is_one_that_the_site_tells_apart(api: Api, task_params: Params, grid: None) -> None:

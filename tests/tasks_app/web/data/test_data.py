@@ -238,7 +238,7 @@ def test_a_dataset_of_the_catalogue_that_no_task_has_used_is_found_and_has_a_pag
     ):
         assert said in text.replace("<wbr>", ""), said
     assert "No task reads or writes this dataset" in text and "secret" not in text and "<user" not in text
-    assert page.context["page"].summary == "50 shown of 60" and "measured" in page.context["files"].rows[0].lfn
+    assert page.context["page"].summary == "50 of 60" and "measured" in page.context["files"].rows[0].lfn
     behind = reader.get(page.context["page"].next_url)
     assert [file.lfn[-3:] for file in behind.context["files"].rows] == [str(n).zfill(3) for n in range(50, 60)]
     assert behind.context["page"].next_url == "" and behind.context["page"].first_url == url

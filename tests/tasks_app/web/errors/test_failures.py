@@ -209,7 +209,7 @@ def test_without_failures_the_pages_say_so(reader: Client, db: None) -> None:
     for path in ("/errors/", "/errors/pivot/"):
         assert "No job failed in this window" in reader.get(path).content.decode()
         assert "No failed job matches" in reader.get(f"{path}?site=X").content.decode()
-    assert "No job has failed in the last 30 days" in reader.get("/errors/jobs/").content.decode()
+    assert "No job failed in the last 30 days" in reader.get("/errors/jobs/").content.decode()
 
 
 def test_the_page_of_an_error_says_which_filter_is_wrong(reader: Client, failures: list[Job]) -> None:

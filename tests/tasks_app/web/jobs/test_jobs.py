@@ -111,7 +111,7 @@ def test_jobs_stand_side_by_side(reader: Client, chain: list[Job]) -> None:
     assert different["attempt"] == ["1", "2", "3"] and different["error"][0] == "–"
     assert "task_id" in {line.column.name for line in page.context["equal"]}
     wrong = reader.get(f"/jobs/compare/?ids=x,{chain[1].id},99999999999")
-    assert "there is no job 99999999999" in wrong.content.decode() and "numbers of jobs" in wrong.content.decode()
+    assert "there is no job 99999999999" in wrong.content.decode() and "enter job numbers" in wrong.content.decode()
     assert "Compare two or more jobs" in reader.get("/jobs/compare/").content.decode()
 
 

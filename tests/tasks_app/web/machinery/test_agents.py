@@ -74,11 +74,11 @@ def test_operators_order_agents_and_say_why(operator: Client, agent: Agent) -> N
         return str(said)
 
     assert "Set the period" in operator.get("/agents/feeder/").content.decode()
-    assert "handed to the workers" in order(action="run", back="list") and OrmQ.objects.count() == 1
-    assert "Say why" in order(action="pause") and not agent.paused
-    assert order(action="pause", reason="Rucio is down") == "feeder is paused." and agent.paused
+    assert "One pass of" in order(action="run", back="list") and OrmQ.objects.count() == 1
+    assert "Please give a reason" in order(action="pause") and not agent.paused
+    assert order(action="pause", reason="Rucio is down") == "feeder is now paused." and agent.paused
     assert "already" in order(action="pause", reason="again")
-    assert order(action="resume", reason="it is back") == "feeder goes on." and not agent.paused
+    assert order(action="resume", reason="it is back") == "feeder is now active." and not agent.paused
     for period in ("0.1", "nan", "1e9", "x", ""):
         assert "eriod" in order(action="period", reason="too slow", period_s=period) and agent.period_s == 5
     Agent.objects.update(due_at=timezone.now() + timedelta(hours=1))

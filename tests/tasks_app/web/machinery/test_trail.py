@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def test_the_trail_says_who_did_what_and_leads_there(reader: Client, django_assert_max_num_queries: Any) -> None:
-    assert "Nobody has done anything yet" in reader.get("/audit/?view=all").content.decode()
+    assert "No entries yet" in reader.get("/audit/?view=all").content.decode()
     audit.record(
         "grace", "agent.period", "agent", "feeder", reason="too <slow>", details={"changed": {"period_s": [5, 2]}}
     )

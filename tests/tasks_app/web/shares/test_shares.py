@@ -81,7 +81,7 @@ def test_the_tree_shows_each_share_against_its_target(
     assert rows["Production"].waiting is not None and rows["Production"].waiting.oldest == tree.id
     text = answer.content.decode()
     assert "1 share gets less than its target while work waits" in text and f"/tasks/{tree.id}/why/" in text
-    assert "MC has 20.0 % of what runs, its target is 60.0 %: starved" in text
+    assert "MC has 20.0 % of the running power, target 60.0 %: starved" in text
     assert "low_<wbr>memory" in text and "/jobs/?share=MC&amp;status=sent,running" in text
     assert [row.name for row, _ in answer.context["trends"]] == ["MC", "Data", "Analysis"]
     one_region = reader.get("/shares/?region=REGION_A&resource=MCORE").context["lines"]

@@ -99,7 +99,7 @@ def test_without_queues_the_page_says_so(reader: Client) -> None:
         ("a-vo=atlas&a-label=managed&a-processingType=x", "Work queue <strong>rest</strong>"),
         ("a-vo=atlas&a-label=managed&a-processingType=x", "processingType is &#x27;x&#x27;"),
         ("a-vo=cms", "Queues for vo=cms are undefined"),
-        ("a-coreCount=many", "coreCount: a whole number"),
+        ("a-coreCount=many", "coreCount: enter a whole number"),
         ("a-vo=" + "x" * 200, "vo: at most 128 characters"),
         ("task=12345", "there is no task &#x27;12345&#x27;"),
         ("task=<b>", "there is no task &#x27;&lt;b&gt;&#x27;"),

@@ -218,8 +218,8 @@ def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Que
     for changes, says in (
         ({"reason": " "}, "reason: Give a reason"),
         ({"status": "gone"}, "status:"),
-        ({"hours": "x"}, "until: An end is a time"),
-        ({"until": "yesterday"}, "until: An end is a time"),
+        ({"hours": "x"}, "until: Enter an end as a time"),
+        ({"until": "yesterday"}, "until: Enter an end as a time"),
         ({"until": "2000-01-01T00:00"}, "until:"),
         ({"hours": "1e999"}, "until:"),
     ):
@@ -347,7 +347,7 @@ def test_lists_say_where_there_is_no_limit(reader: Client, make_job: Callable[..
     rows = reader.get(f"/sites/?ordering=name&columns=name,{','.join(names)}").context["table"]
     said = [[cell.html.replace("\u202f", " ") for cell in row[1:]] for _, row in rows]
     assert said == [["86 400 MB", "1 d", "86 400 MB"], ["no limit", "no limit", "not set"]]
-    unset = "not set: 16 336 MB, or more where a job is expected to need more"
+    unset = "not set: 16 336 MB, or more if a job is expected to need more"
     for name, words in (("FREE", unset), ("BOUND", "86 400 MB")):
         assert f"<dt>Scratch disk</dt><dd>{words}</dd>" in plain(reader.get(f"/sites/{name}/"))
     job = make_job(max_walltime_s=none)

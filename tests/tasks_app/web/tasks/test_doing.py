@@ -38,7 +38,7 @@ def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
     assert f"<h1>Kill task {busy_task.id}?</h1>" in text
     assert "12 jobs at 3 sites" in text and "(6 queued, 6 with pilots)" in text and "stay ended" in text
     answer = reader.post(url, {"reason": " "})
-    assert answer.status_code == 409 and "needs a reason" in text_of(answer) and not Command.objects.exists()
+    assert answer.status_code == 409 and "Please give a reason" in text_of(answer) and not Command.objects.exists()
     answer = reader.post(url, {"reason": "wrong <input>"}, follow=True)
     command, entry = Command.objects.get(), AuditEntry.objects.get()
     assert (command.task_id, command.name, command.owner, command.comment) == (
@@ -194,9 +194,9 @@ def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Clien
 @pytest.mark.parametrize(
     ("unit", "says"),
     [
-        (None, "In kB for each MB of input. Now: 3."),
-        ("MB", "In MB for each MB of input. Now: 3."),
-        ("MBFixed", "In MB for each MB of input. Now: 3."),
+        (None, "In kB per MB of input. Now: 3."),
+        ("MB", "In MB per MB of input. Now: 3."),
+        ("MBFixed", "In MB per MB of input. Now: 3."),
         ("kBPerEvent", "In kB an event. Now: 3."),
     ],
 )
@@ -205,9 +205,7 @@ def test_the_form_of_needs_says_of_what_the_output_is_and_how_advice_calls_it(
 ) -> None:
     task = make_task(out_disk_count=3, out_disk_unit=unit, work_disk_count=5, work_disk_unit="GB")
     text = " ".join(re.sub("<[^>]*>", " ", text_of(operator.get(f"/tasks/{task.id}/do/needs/"))).split())
-    assert (
-        f"Output outDiskCount {says}" in text and "Scratch space workDiskCount In GB for each job. Now: 5." in text
-    ), text
+    assert f"Output outDiskCount {says}" in text and "Scratch space workDiskCount In GB per job. Now: 5." in text, text
 
 
 def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator: Client, make_task: Make) -> None:
@@ -296,7 +294,7 @@ def test_many_tasks_are_previewed_and_exactly_those_get_it(
     form = {"command": "pause", "ids": answer.context["ids"], "reason": "stop", "confirm": "1", "query": "user=ada"}
     answer = reader.post("/tasks/bulk/", form, follow=True)
     assert answer.redirect_chain[0][0] == "/tasks/?user=ada"
-    assert "Pause: given to 4 tasks" in text_of(answer) and f"refused by 1 task ({ids[0]}): is aborted" in text_of(
+    assert "Pause: sent to 4 tasks" in text_of(answer) and f"refused by 1 task ({ids[0]}): is aborted" in text_of(
         answer
     )
     assert sorted(Command.objects.values_list("task_id", flat=True)) == ids[1:5]
@@ -421,7 +419,7 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
     form = {"command": "kill", "ids": f"{answer.context['ids']},{bobs.id}", "reason": "stuck", "confirm": "1"}
     assert reader.post("/jobs/bulk/", {**form, "reason": ""}).status_code == 400
     text = text_of(reader.post("/jobs/bulk/", form, follow=True))
-    assert "12 jobs killed" in text and "1 job left alone" in text
+    assert "12 jobs killed" in text and "1 job not killed" in text
     killed = Job.objects.filter(pk=plan.at_once[0]).get()
     assert killed.status == "cancelled" and killed.task_buffer_error_diag.endswith("(ada): stuck")
     assert Job.objects.filter(command_to_pilot="tobekilled").count() == 6
@@ -441,7 +439,7 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
     answer = reader.post(f"/jobs/{bobs.id}/do/kill/", {"reason": "x"})
     assert answer.status_code == 403 and "belongs to bob" in text_of(answer)
     for given, fault in (
-        ({"command": "retry", "ids": "1"}, "no other command"),
+        ({"command": "retry", "ids": "1"}, "The only command for many jobs is kill"),
         ({}, "No job is chosen"),
         ({"query": "x=1"}, "no filter"),
         ({"query": "task=1"}, "No job matches"),

@@ -44,7 +44,7 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it goes on "
             "when it is resumed.",
         ),
-        (TaskFacts("paused"), "Paused: it goes on when it is resumed."),
+        (TaskFacts("paused"), "Paused: it continues when it is resumed."),
         (
             TaskFacts("failed", Progress(8, 0, 8, tried=False), error_dialog="finish by ada"),
             "Failed: 0 of 8 files finished, 8 not processed. Finish by ada.",
@@ -54,8 +54,8 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
         (TaskFacts("aborted", last_reason="killed by ada: wrong input"), "Aborted: killed by ada: wrong input."),
         (
             TaskFacts("exhausted", HALF, error_dialog="too many scouts failed"),
-            "Exhausted: 50 of 100 files finished, 2 failed, 10 in jobs; it stopped by itself and waits for somebody to "
-            "decide. Too many scouts failed.",
+            "Exhausted: 50 of 100 files finished, 2 failed, 10 in jobs; it stopped by itself and waits for a decision. "
+            "Too many scouts failed.",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_data_flow_from_storage_to_sites_to_storage(moved: Task, reader: Client)
         ("NEAR_DISK (read)", "NEAR"): (2, 10_000_000),
         ("FAR_DISK (read)", "AWAY"): (1, 5_000_000),
         ("NEAR", "NEAR_DISK (written)"): (2, 4_000_000),
-        ("AWAY", "place unknown (written)"): (1, 2_000_000),
+        ("AWAY", "unknown place (written)"): (1, 2_000_000),
     }
     drawn = flows.sankey(flows.links(task_facts.flows(moved.id)))
     assert {node["name"] for node in drawn["nodes"]} == {name for pair in found for name in pair}

@@ -263,7 +263,7 @@ def test_the_timeline_of_a_job_shows_its_attempts(
     lanes_of = {row["lane"] for row in csv_rows(reader.get(f"{url}?format=csv"))}
     assert lanes_of == {"states", "jobs", "sites", "events"}
     alone = make_job(status="activated")
-    assert "nothing is in the status log" in reader.get(f"/jobs/{alone.id}/timeline/").content.decode()
+    assert "the status log is empty" in reader.get(f"/jobs/{alone.id}/timeline/").content.decode()
     for path in ("/tasks/1/timeline/", "/jobs/1/timeline/"):
         assert reader.get(path).status_code == 404
 

@@ -103,8 +103,8 @@ def test_a_user_has_limits_and_waste_and_privacy(
     assert {limit.title: (limit.used, limit.most, limit.tone) for limit in page.context["limits"]} == {
         "running jobs": ("9", "10", "warn"),
         "queued jobs": ("5", "20", "ok"),
-        "cores of analysis": ("7", None, "wait"),
-        "disk of own datasets": ("120.0 GB", None, "wait"),
+        "cores for analysis": ("7", None, "wait"),
+        "disk used by own datasets": ("120.0 GB", None, "wait"),
         "sandboxes (1)": ("2.5 GB", "10.0 GB", "ok"),
     }
     assert "/tasks/?user=ada&amp;status=exhausted" in text and "wasted 6.0 core hours" in text
