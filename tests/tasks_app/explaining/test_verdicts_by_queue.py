@@ -62,7 +62,7 @@ def test_the_page_of_a_task_counts_queues(
     assert "Why 3 sites were skipped" in text and "LYON/SCORE" not in text and text.count("status is offline") == 1
     assert '<span class="muted">MCORE:</span> needs 9 h' in text
     VerdictRecord.objects.update(skipped=SKIPPED[1:4:2])
-    assert "Why 1 site got nothing" in client.get(f"/tasks/{task.id}/").content.decode()
+    assert "Why 1 site was skipped" in client.get(f"/tasks/{task.id}/").content.decode()
     make_job(task_id=task.id, site="RAL", status="running")
     rows = task_facts.sites(task.id, VerdictRecord.objects.get(), SIZES)
     assert [(row.site, row.jobs, row.is_chosen, row.verdict) for row in rows] == [

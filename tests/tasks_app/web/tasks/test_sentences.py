@@ -41,8 +41,8 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             TaskFacts(
                 "paused", HALF, {"running": 1}, sites=1, error_dialog="old", last_reason="paused by ada: wrong input"
             ),
-            "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it goes on "
-            "when it is resumed.",
+            "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it "
+            "continues when it is resumed.",
         ),
         (TaskFacts("paused"), "Paused: it continues when it is resumed."),
         (
