@@ -6,18 +6,16 @@ input can be brought; of these the best by weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
-from brokerage_app.brokers import production_rules
 from brokerage_app.brokers.analysis_rules import RULES, asks_software, names_software
 from brokerage_app.cases import analysis_weights as weights
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.cases.analysis_weights import Factors
-from brokerage_app.filters import analysis, software_rules
+from brokerage_app.filters import analysis, policy, software_rules
 from brokerage_app.filters.asking import sift
 from brokerage_app.filters.candidates import elsewhere_first
 from brokerage_app.formulas.disk import work_dir_for_job_mb
@@ -35,38 +33,6 @@ from brokerage_app.vocabulary.verdict import Choice, Verdict
 UNIFIED_SWITCH: Final = "grandly_unified"
 KINDS: Final = frozenset({"analysis", "unified"})
 HOSPITAL: Final = "_HOSPITAL"
-LABELS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **production_rules.LABELS,
-        codes.NO_DATA_THERE: "input data check",
-        codes.VIRTUAL_STORAGE: "avoid VP",
-        codes.CLOSED_THERE: "-closed",
-        codes.NO_OUTPUT_STORAGE: "-disk",
-        codes.LOCAL_QUOTA: "-local_quota",
-        codes.EXCLUDED: "-excluded",
-        codes.NOT_INCLUDED: "-notincluded",
-        codes.OTHER_CLOUD: "-cloudmismatch",
-        codes.NOT_PREASSIGNED: "-nonpreassigned",
-        codes.HOSPITAL: "-hospital",
-        codes.QUEUE_FULL: "-cap_rt",
-        codes.OVERLOADED: "-overloaded",
-        codes.OVERLOADED_VIRTUAL: "-overloaded_vp",
-        codes.USER_QUEUE_LONG: "-badsite",
-        codes.FAILING_THERE: "-badsite",
-        codes.FILES_NOT_THERE: "-fileunavailable",
-        **dict.fromkeys(
-            (
-                codes.INPUT_NOT_READABLE,
-                codes.OUTPUT_NOT_WRITABLE,
-                codes.STORAGE_NOT_RECEIVING,
-                codes.STORAGE_NOT_SENDING,
-                codes.SOURCE_NOT_SENDING,
-            ),
-            "-blacklist",
-        ),
-    }
-)
-"""What PanDA's logs of the broker of analysis call each reason."""
 _LEFT: Final = frozenset({codes.CLOSED_THERE, codes.TAKEN_BACK})
 _OWN: Final = _LEFT | {codes.FAILING_THERE}
 DEFAULT_SETTINGS: Final = AnalysisSettings()
@@ -192,8 +158,8 @@ def _ask(case: AnalysisCase, sites: Sequence[SiteView]) -> _Left:
 def _only_listed(left: _Left) -> None:
     """With AUTO in the task's list others are used only when none of the listed queues is left."""
     case = left.case
-    if AUTO in case.needs.included_sites and any(analysis.is_wanted(case, site) for site in left.survivors):
-        left.drop(lambda site: analysis.wanted(case, site))
+    if AUTO in case.needs.included_sites and any(policy.included(case, site) is None for site in left.survivors):
+        left.drop(lambda site: policy.included(case, site))
 
 
 def _no_hospital(left: _Left) -> None:

@@ -129,6 +129,7 @@ ORDER: Final = (
     codes.MULTI_CORE_ONLY,
     codes.TOO_MANY_CORES,
     codes.HARDWARE_RESERVED,
+    codes.BAD_ARCHITECTURE,
     codes.NO_RELEASE,
     codes.NO_CPU,
     codes.NO_GPU,
@@ -158,6 +159,7 @@ ORDER: Final = (
     codes.FILES_NOT_THERE,
     codes.BUILD_FAILS_THERE,
     codes.QUEUE_FULL,
+    codes.QUEUE_FULL_OF_TYPE,
     codes.USER_QUEUE_LONG,
     codes.CLOSED_THERE,
     codes.TAKEN_BACK,
@@ -168,9 +170,6 @@ ORDER: Final = (
     codes.PILOTS_STOPPED,
     codes.BELOW_MIN_WEIGHT,
     codes.LOW_WEIGHT,
-    # These two count as the last, wherever their rules are asked.
-    codes.BAD_ARCHITECTURE,
-    codes.QUEUE_FULL_OF_TYPE,
 )
 """Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
 
@@ -199,10 +198,10 @@ RULES: Final[tuple[Rule[AnalysisCase, SiteView], ...]] = (
     Rule(resources.least_walltime, _not_merging),
     Rule(resources.walltime_of_unmeasured, _is_not_measured),
     Rule(state.has_pilots, _needs_pilots),
-    Rule(analysis.not_excluded, _excludes),
-    Rule(analysis.wanted, _lists),
+    Rule(policy.not_excluded, _excludes),
+    Rule(policy.included, _lists),
     Rule(analysis.cloud, _has_cloud),
-    Rule(analysis.preassigned, _is_bound),
+    Rule(policy.preassigned, _is_bound),
     Rule(analysis.files_there, _wants_files),
     Rule(policy.can_build, policy.builds_fail),
     Rule(analysis.queue_not_full, temporary=True),

@@ -9,7 +9,7 @@ from brokerage_app.cases.case import grid_of
 from brokerage_app.cases.generic_case import GenericCase
 from brokerage_app.filters import capacity, data, policy, resources, state
 from brokerage_app.filters.asking import Rule, sift
-from brokerage_app.filters.candidates import cloud_of, elsewhere_first, other_cloud, others_first
+from brokerage_app.filters.candidates import cloud_of, elsewhere_first, others_first
 from brokerage_app.filters.candidates import in_order as names_in_order
 from brokerage_app.filters.software_rules import has_software
 from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd
@@ -176,7 +176,7 @@ def broker(
         if site.parent:
             continue
         if cloud and site.cloud != cloud and not needs.preassigned_site:
-            elsewhere.append(other_cloud(site, cloud))
+            elsewhere.append(policy.in_other_cloud(site, cloud))
         else:
             asked.append(site)
     found = sift(case, asked, tuple(rules))

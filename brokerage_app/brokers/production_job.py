@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from brokerage_app.brokers.production_rules import FINAL, LABELS, MISSING, RULES, asks_software, stays_at_nucleus
+from brokerage_app.brokers.production_rules import FINAL, MISSING, RULES, asks_software, stays_at_nucleus
 from brokerage_app.cases.production_case import NOBODY, ProductionCase, ProductionSettings
 from brokerage_app.filters import data
 from brokerage_app.filters.asking import Rule, Sifted, sift
@@ -20,7 +20,7 @@ from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Choice, Verdict
 
-__all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
+__all__ = ["FINAL", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 
 BEST: Final = 10
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from brokerage_app.cases.production_case import ProductionCase
@@ -81,74 +79,6 @@ ORDER: Final = (
     codes.LOW_WEIGHT,
 )
 """Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
-
-LABELS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        codes.SITE_OFFLINE: "-status",
-        codes.SITE_PAUSED: "-status",
-        codes.SITE_STANDBY: "-status",
-        codes.SITE_BROKEROFF: "-status",
-        codes.SITE_TEST_ONLY: "-status",
-        codes.NUCLEUS_NOT_WRITABLE: "-dest_blacklisted",
-        codes.LINKS_FULL: "-links_full",
-        codes.LINK_BLOCKED: "-link_unusable",
-        codes.LINK_FULL: "-link_unusable",
-        codes.OPPORTUNISTIC: "-opportunistic",
-        codes.INACTIVE: "-inactive",
-        codes.ZERO_SHARE: "-zeroshare",
-        codes.JUMBO_QUEUE: "-jumbo",
-        codes.FEW_EVENTS: "-fewevents",
-        codes.DISK_IO_BUSY: "-diskIO",
-        codes.TOO_FEW_CORES: "-cpucore",
-        codes.MULTI_CORE_ONLY: "-cpucore",
-        codes.TOO_MANY_CORES: "-max_cpucore",
-        codes.NO_RELEASE: "-cache",
-        codes.NO_CPU: "-cache",
-        codes.NO_GPU: "-cache",
-        codes.NO_CONTAINER: "-cache",
-        codes.HARDWARE_RESERVED: "-cache",
-        codes.BAD_ARCHITECTURE: "-cache",
-        codes.NO_PLATFORM: "-regexpcmtconfig",
-        codes.LOW_MEMORY: "-lowmemory",
-        codes.HIGH_MEMORY: "-highmemory",
-        codes.NO_DIRECT_ACCESS: "-remoteio",
-        codes.SCRATCH_DISK: "-disk",
-        codes.STORAGE_FULL: "-disk",
-        codes.INPUT_NOT_READABLE: "-read_lan_blacklist",
-        codes.OUTPUT_NOT_WRITABLE: "-write_lan_blacklist",
-        codes.STORAGE_NOT_RECEIVING: "-write_wan_blacklist",
-        codes.STORAGE_NOT_SENDING: "-read_wan_blacklist",
-        codes.SOURCE_NOT_SENDING: "-source_blacklist",
-        codes.SHORT_WALLTIME: "-shortwalltime",
-        codes.SHORT_FOR_SCOUTS: "-scout_walltime",
-        codes.SHORT_FOR_UNKNOWN: "-min_walltime",
-        codes.LONG_WALLTIME: "-longwalltime",
-        codes.NO_CONNECTIVITY: "-network",
-        codes.NO_EVENT_SERVICE: "-es",
-        codes.EVENT_SERVICE_HIGH_ONLY: "-eshigh",
-        codes.EVENT_SERVICE_NEEDS_CORES: "-es_ucore",
-        codes.EVENT_SERVICE_ONLY: "-nones",
-        codes.TOO_MANY_TRANSFERRING: "-transferring",
-        codes.NON_PLEDGED: "-non_pledged",
-        codes.OVER_PLEDGED: "-over_pledged",
-        codes.OUTSIDE_NUCLEUS: "-t1weight",
-        codes.IO_INTENSITY: "-max_io_intensity",
-        codes.OUTSIDE_FULL_CHAIN: "-full_chain",
-        codes.FULL_CHAIN_ONLY: "-not_full_chain",
-        codes.NO_PILOTS: "-nopilot",
-        codes.TOO_MUCH_INPUT_MISSING: "-io",
-        codes.LOCKED: "-lock",
-        codes.INPUT_NOT_LOCAL: "-non_local",
-        codes.QUEUE_FULL: "-cap",
-        codes.SLOW_NETWORK: "-lowNetworkWeight",
-        codes.QUEUE_FULL_OF_TYPE: "-cap_rt",
-        codes.BOOTSTRAP_ELSEWHERE: "-others_bootstrap",
-        codes.BELOW_MIN_WEIGHT: "-below_min_weight",
-        codes.NOT_BUSIEST_OF_NUCLEUS: "-t1_weight",
-        codes.LOW_WEIGHT: "-low_weight",
-    }
-)
-"""What PanDA's logs call each reason: words only, `ORDER` has the order. Queues that are no candidates have no label there."""
 
 
 def _has_nucleus(case: ProductionCase) -> bool:

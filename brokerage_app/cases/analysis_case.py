@@ -53,7 +53,6 @@ class AnalysisCase(GridCase):
         "share_ratio",
         "task_class",
         "unsent",
-        "wanted",
     )
 
     def __init__(
@@ -78,6 +77,7 @@ class AnalysisCase(GridCase):
         )
         self.settings, self.facts, self.by_data = settings, facts, by_data
         self.bound, self.listed = bound, listed
+        self.bound_to = (bound,) if bound else tuple(sorted(listed))
         self.wanted = tuple(name for name in needs.included_sites if name != AUTO)
         self.near = near(needs.inputs, _readers(grid), virtual=_may_use_virtual(needs))
         self.missing, unsent = self._reach()
@@ -93,8 +93,8 @@ class AnalysisCase(GridCase):
         site = self.grid.sites.get(name)
         if site is None or names_queue(self.needs.excluded_sites, site):
             return False
-        if self.bound or self.listed:
-            return self.is_preassigned(site) or site.name in self.listed or site.parent in self.listed
+        if self.bound_to:
+            return self.is_bound_to(site)
         return not self.wanted or AUTO in self.needs.included_sites or names_queue(self.wanted, site)
 
     def _reach(self) -> tuple[Skip | None, Reach | None]:
@@ -135,6 +135,9 @@ class AnalysisCase(GridCase):
     def is_preassigned(self, site: SiteView) -> bool:
         """Whether the work is bound to this queue, or to the queue of which it is a part."""
         return bool(self.bound) and self.bound in (site.name, site.parent)
+
+    def is_bound_to(self, site: SiteView) -> bool:
+        return self.is_preassigned(site) or site.name in self.listed or site.parent in self.listed
 
     def is_satellite(self, site: SiteView) -> bool:
         """Whether input has to be brought to a queue: what counts for analysis is where the data are."""

@@ -30,12 +30,25 @@ class Case:
 
     Brokers derive from it and work out in the constructor whatever is the same for all sites, so that a rule only
     compares. It is never changed once made.
+
+    bound_to   names of the queues to which the work is bound
+    wanted     names and patterns of the only queues that the task allows
     """
 
-    __slots__ = ("grid", "needs")
+    __slots__ = ("bound_to", "grid", "needs", "wanted")
 
     def __init__(self, needs: TaskNeeds, grid: Grid) -> None:
         self.needs, self.grid = needs, grid
+        self.bound_to: tuple[str, ...] = (needs.preassigned_site,) if needs.preassigned_site else ()
+        self.wanted = needs.included_sites
+
+    def is_preassigned(self, site: SiteView) -> bool:
+        """Whether this is the one queue to which the work is bound."""
+        return self.needs.is_bound_to(site)
+
+    def is_bound_to(self, site: SiteView) -> bool:
+        """Whether this is a queue to which the work is bound."""
+        return self.is_preassigned(site)
 
 
 class PlaceCase(Case, ABC):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from brokerage_app.cases.analysis_case import AnalysisCase
-from brokerage_app.filters import state
+from brokerage_app.filters import policy, state
 from brokerage_app.filters.asking import at
 from brokerage_app.formulas.queue_room import MIN_QUEUE
 from brokerage_app.formulas.software import accepts_on_gpu_queue
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.needs import names_queue
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 
@@ -108,49 +107,8 @@ def quota_there(case: AnalysisCase, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.LOCAL_QUOTA, "the quota of {} at {} is used up", (case.facts.who, output))
 
 
-def not_excluded(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """A queue on the task's list of excluded ones is left out; names with `*` stand for all that fit."""
-    excluded = case.needs.excluded_sites
-    if not names_queue(excluded, site):
-        return None
-    return Skip(site.name, codes.EXCLUDED, "the task excludes {}", (", ".join(excluded[:5]),))
-
-
-def wanted(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """When the task lists queues, only those; with AUTO among them, others when none of them is left."""
-    if is_wanted(case, site):
-        return None
-    return Skip(site.name, codes.NOT_INCLUDED, "the task allows only {}", (", ".join(case.wanted[:5]),))
-
-
-def is_wanted(case: AnalysisCase, site: SiteView) -> bool:
-    return names_queue(case.wanted, site) or case.is_preassigned(site)
-
-
 def cloud(case: AnalysisCase, site: SiteView) -> Skip | None:
-    if site.cloud == case.needs.cloud:
-        return None
-    return Skip(
-        site.name,
-        codes.OTHER_CLOUD,
-        "the task is for the cloud {}, the queue is in {}",
-        (case.needs.cloud, site.cloud or "none"),
-    )
-
-
-def preassigned(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """Work that is bound to one queue, or to some, goes nowhere else."""
-    if case.bound:
-        if case.is_preassigned(site):
-            return None
-        return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (case.bound,))
-    if site.name in case.listed or site.parent in case.listed:
-        return None
-    named = ", ".join(sorted(case.listed)[:5])
-    if len(case.listed) == 1:
-        return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (named,))
-    says = "the work is bound to {:queue|queues}: {}"
-    return Skip(site.name, codes.NOT_PREASSIGNED, says, (len(case.listed), named))
+    return None if site.cloud == case.needs.cloud else policy.in_other_cloud(site, case.needs.cloud)
 
 
 def files_there(case: AnalysisCase, site: SiteView) -> Skip | None:

@@ -53,7 +53,7 @@ def candidates(needs: TaskNeeds, grid: Grid, *, kind: str = PRODUCTION, without_
             continue
         if bound:
             if name not in bound:
-                skipped.append(_elsewhere(needs, site))
+                skipped.append(policy.elsewhere(site, case.bound_to or needs.listed_sites))
                 continue
         elif site.type == other_kind and UNIFIED_SWITCH not in site.switches:
             skipped.append(Skip(name, codes.OTHER_KIND, "the queue takes only {} jobs", (site.type,)))
@@ -62,7 +62,7 @@ def candidates(needs: TaskNeeds, grid: Grid, *, kind: str = PRODUCTION, without_
             skipped.append(Skip(name, codes.TEST_QUEUE, "the name of the queue contains test"))
             continue
         elif cloud and site.cloud != cloud:
-            skipped.append(other_cloud(site, cloud))
+            skipped.append(policy.in_other_cloud(site, cloud))
             continue
         skip = next((one for wish in wishes if (one := wish(case, site)) is not None), None)
         if skip is None:
@@ -107,16 +107,6 @@ def _reading(grid: Grid, queues: Collection[str]) -> set[str]:
         for site in grid.sites.values()
         if not site.is_parent and site.status == ONLINE and not written.isdisjoint(site.inputs)
     }
-
-
-def _elsewhere(needs: TaskNeeds, site: SiteView) -> Skip:
-    wanted = needs.preassigned_site or ", ".join(needs.listed_sites)
-    return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (wanted,))
-
-
-def other_cloud(site: SiteView, cloud: str) -> Skip:
-    says = "the task is for the cloud {}, the queue is in {}"
-    return Skip(site.name, codes.OTHER_CLOUD, says, (cloud, site.cloud or "none"))
 
 
 def cloud_of(needs: TaskNeeds, grid: Grid) -> str:

@@ -1,12 +1,7 @@
-"""Rules on the nucleus at which the outputs of a task are gathered (JEDI brokerage document, task brokerage).
-
-`LABELS` gives the words by which people know the rules from PanDA's logs.
-"""
+"""Rules on the nucleus at which the outputs of a task are gathered (JEDI brokerage document, task brokerage)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from brokerage_app.cases.nucleus_case import GB_A_TB, MB_A_GB, OUTPUT_ACTIVITY, NucleusCase, takes_chain
@@ -29,21 +24,6 @@ ORDER: Final = (
     codes.NUCLEUS_FULL_CHAIN,
 )
 """Where each reason stands in funnels, and which of several counts as the last. Each that a rule gives has its place."""
-
-LABELS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "-status": codes.NUCLEUS_INACTIVE,
-        "-transfer_backlog": codes.NUCLEUS_BACKLOG,
-        "-match": codes.NUCLEUS_NO_STORAGE,
-        "-source_blacklist": codes.NUCLEUS_READ_DOWN,
-        "-destination_blacklist": codes.NUCLEUS_WRITE_DOWN,
-        "-space": codes.NUCLEUS_SPACE,
-        "-job": codes.NUCLEUS_NO_QUEUE,
-        "-insize": codes.NUCLEUS_INPUT_SIZE,
-        "-innum": codes.NUCLEUS_INPUT_FILES,
-        "-full_chain": codes.NUCLEUS_FULL_CHAIN,
-    }
-)
 
 
 def active(case: NucleusCase, nucleus: Nucleus) -> Skip | None:

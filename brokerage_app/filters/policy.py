@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from brokerage_app.cases.case import Case, GridCase
@@ -19,15 +20,24 @@ OPPORTUNISTIC: Final = -1
 
 
 def preassigned(case: Case, site: SiteView) -> Skip | None:
-    """Work that is bound to one site goes nowhere else."""
-    needs = case.needs
-    if not needs.preassigned_site or needs.is_bound_to(site):
-        return None
-    return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (needs.preassigned_site,))
+    """Work that is bound to one queue, or to some, goes nowhere else."""
+    return elsewhere(site, case.bound_to) if case.bound_to and not case.is_bound_to(site) else None
+
+
+def elsewhere(site: SiteView, bound_to: Collection[str]) -> Skip:
+    named = _listed(tuple(bound_to))
+    if len(bound_to) == 1:
+        return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (named,))
+    return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {:queue|queues}: {}", (len(bound_to), named))
+
+
+def in_other_cloud(site: SiteView, cloud: str) -> Skip:
+    says = "the task is for the cloud {}, the queue is in {}"
+    return Skip(site.name, codes.OTHER_CLOUD, says, (cloud, site.cloud or "none"))
 
 
 def not_excluded(case: Case, site: SiteView) -> Skip | None:
-    """A site on the task's list of excluded sites is left out."""
+    """A queue on the task's list of excluded ones is left out; names with `*` stand for all that fit."""
     excluded = case.needs.excluded_sites
     if not excluded or not names_queue(excluded, site):
         return None
@@ -35,11 +45,10 @@ def not_excluded(case: Case, site: SiteView) -> Skip | None:
 
 
 def included(case: Case, site: SiteView) -> Skip | None:
-    """When the task lists sites, only those."""
-    needs = case.needs
-    if not needs.included_sites or needs.is_bound_to(site) or names_queue(needs.included_sites, site):
+    """When the task lists queues, only those, and the one to which it is bound."""
+    if not case.wanted or case.is_preassigned(site) or names_queue(case.wanted, site):
         return None
-    return Skip(site.name, codes.NOT_INCLUDED, "the task allows only {}", (_listed(needs.included_sites),))
+    return Skip(site.name, codes.NOT_INCLUDED, "the task allows only {}", (_listed(case.wanted),))
 
 
 def processing_type(case: Case, site: SiteView) -> Skip | None:

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from brokerage_app.brokers import analysis_job, generic, production_job, production_rules, production_task
+from brokerage_app.brokers import analysis_job, generic, production_rules, production_task
 from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.vocabulary import codes as brokerage_codes
 from jedisite import refusals
@@ -69,18 +67,6 @@ def test_every_code_of_brokerage_is_used_somewhere() -> None:
     text = "\n".join(path.read_text() for path in SOURCES if "codes" not in path.parts)
     named = [name for name, value in vars(brokerage_codes).items() if name.isupper() and isinstance(value, str)]
     assert [name for name in named if not re.search(rf"\b{name}\b", text)] == []
-
-
-@pytest.mark.parametrize("broker", [production_job, analysis_job, production_task])
-def test_labels_of_todays_system_lead_to_registered_codes(broker: object) -> None:
-    labels = getattr(broker, "LABELS", None)
-    if labels is None:
-        from brokerage_app.filters import nucleus
-
-        labels = nucleus.LABELS
-    assert labels
-    for pair in labels.items():
-        assert any(word in refusals.all_codes() for word in pair), pair
 
 
 def test_no_rule_is_asked_twice() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -84,3 +85,17 @@ def test_each_reason_that_a_rule_gives_has_its_place(broker: str, kind: str, rul
 def test_no_reason_stands_in_the_order_twice(broker: str, kind: str) -> None:
     order = order_of(broker, kind)
     assert list(order.values()) == list(range(1, len(order) + 1))
+
+
+@pytest.mark.parametrize(
+    ("broker", "rules"),
+    [(PRODUCTION, PRODUCTION_RULES), (ANALYSIS, analysis_rules.RULES), (GENERIC, generic.ALL_RULES)],
+)
+def test_reasons_stand_where_their_rules_are_asked(broker: str, rules: Iterable[Any]) -> None:
+    """Sentences name the last one as what a queue fails at. Those that several rules give stand with one of these."""
+    order = order_of(broker)
+    given = {rule.filter.__name__: codes_of(rule.filter) & set(order) for rule in rules}
+    times = Counter(code for some in given.values() for code in some)
+    of_one = [(name, sorted(order[code] for code in some if times[code] == 1)) for name, some in given.items()]
+    places = [(place, name) for name, some in of_one for place in some]
+    assert [name for _, name in sorted(places)] == [name for _, name in places]

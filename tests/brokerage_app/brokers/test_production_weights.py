@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.brokers.funnel import PRODUCTION, order_of
 from brokerage_app.brokers.production_job import ProductionSettings, broker, case_of, hint
-from brokerage_app.brokers.production_rules import FINAL, LABELS, RULES
-from brokerage_app.brokers.summary import Cut, summary
+from brokerage_app.brokers.production_rules import FINAL, RULES
 from brokerage_app.cases import weights
 from brokerage_app.labs.made_up_grid import synthetic_grid, synthetic_needs
 from brokerage_app.policy.configuration import Configuration
@@ -220,28 +218,12 @@ def test_the_integrated_case() -> None:
         ("Q1", 9.40625, 600, 150),
         ("Q2", 1.690702, 1000, 300),
     ]
-    assert {skip.site: LABELS[skip.code] for skip in verdict.skipped} == {
-        "Q3": "-cap",
-        "Q4": "-link_unusable",
-        "Q5": "-status",
-        "Q6": "-lowmemory",
+    assert {skip.site: skip.code for skip in verdict.skipped} == {
+        "Q3": "queue_full",
+        "Q4": "link_blocked",
+        "Q5": "site_offline",
+        "Q6": "low_memory",
     }
-    found = summary(verdict, LABELS, order_of(PRODUCTION))
-    assert found.initial == 6 and found.final == 2
-    assert [(cut.label, cut.before, cut.after, cut.percent) for cut in found.cuts] == [
-        ("-status", 6, 5, 17),
-        ("-link_unusable", 5, 4, 20),
-        ("-lowmemory", 4, 3, 25),
-        ("-cap", 3, 2, 34),
-    ]
-
-
-def test_the_summary_counts_pseudo_queues_once() -> None:
-    parts = [queue("P/A", parent="P", cores=1), queue("P/B", parent="P"), queue("R", cores=1)]
-    found = summary(
-        broker(ALONE, grid(*parts)), LABELS, order_of(PRODUCTION), queue_of=lambda name: name.partition("/")[0]
-    )
-    assert (found.initial, found.final, found.cuts) == (2, 1, (Cut("-cpucore", 2, 1),))
 
 
 def test_every_rule_can_be_asked_of_a_queue_that_fails() -> None:
@@ -268,14 +250,14 @@ def test_one_part_of_an_empty_queue_gets_the_first_jobs() -> None:
     parts = [queue(f"P/{kind}", counts=EMPTY, parent="P") for kind in ("MCORE", "MCORE_HIMEM")]
     verdict = broker(replace(ALONE, priority=100), grid(*parts))
     assert [choice.site for choice in verdict.chosen] == ["P/MCORE"]
-    assert [LABELS[skip.code] for skip in verdict.skipped] == ["-others_bootstrap"]
+    assert [skip.code for skip in verdict.skipped] == ["bootstrap_elsewhere"]
 
 
 def test_the_best_ten_are_taken_and_a_least_weight_may_be_set() -> None:
     sites = [queue(f"Q{number:02}", counts=Counts(running=number)) for number in range(1, 13)]
     verdict = broker(ALONE, grid(*sites))
     assert [choice.site for choice in verdict.chosen] == [f"Q{number:02}" for number in range(12, 2, -1)]
-    assert {skip.site: LABELS[skip.code] for skip in verdict.skipped} == {"Q01": "-low_weight", "Q02": "-low_weight"}
+    assert {skip.site: skip.code for skip in verdict.skipped} == {"Q01": "low_weight", "Q02": "low_weight"}
     least = broker(ALONE, grid(*sites), ProductionSettings(min_weight=1.2))
     assert len(least.chosen) == 2 and least.counts() == {codes.BELOW_MIN_WEIGHT: 10}
 

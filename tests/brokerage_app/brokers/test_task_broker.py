@@ -34,7 +34,6 @@ from brokerage_app.cases.gathering import (
     remaining_hs06s,
 )
 from brokerage_app.cases.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
-from brokerage_app.filters.nucleus import LABELS
 from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
@@ -43,7 +42,6 @@ from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid, Nucleus
 from brokerage_app.vocabulary.verdict import Choice, Verdict
-from jedisite import refusals
 
 TB = 1024
 MB_A_TB = 1024 * 1024
@@ -294,10 +292,6 @@ def test_state_and_storage_of_a_nucleus(changes: dict[str, Any], expected: str) 
     decision = decide(grid=grid_of("A", **changes))
     assert code(decision) == expected
     assert (decision.drawn is None) is bool(expected)
-
-
-def test_each_label_of_pandas_logs_has_a_code() -> None:
-    assert len(LABELS) == 10 and all(refusals.get(label) for label in LABELS.values())
 
 
 def test_a_nucleus_without_a_queue_for_the_jobs_is_skipped_and_says_what_its_queues_lack() -> None:
