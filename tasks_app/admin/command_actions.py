@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from jedisite.admin.base import caller_behind
 from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.reasons import ReasonFormField
-from tasks_app.domain.states import COMMANDS, TaskCommand
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
 from tasks_app.models import Task
 from tasks_app.submission.command_queue import CommandRefusedError, give_command

@@ -1,5 +1,5 @@
-"""What forms, answers and the audit trail call acts, their parameters, and what they are done to: plain words in place of
-the names that the API has.
+"""What forms, answers and the audit trail call acts and what they are done to: plain words in place of the names that the API
+has. The words for a parameter stand with it, in `tasks_app/params/command_parameters.py` and `tasks_app/params/acts.py`.
 """
 
 from __future__ import annotations
@@ -11,52 +11,11 @@ from typing import Any, Final
 
 from django.apps import apps
 
-from tasks_app.domain.states import COMMANDS
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.params.acts import ACTS, JOB_ACTS
 from tasks_app.params.command_parameters import HARD, NO_KILL, SOFT
 from tasks_app.params.kinds import Key
 
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The title of a parameter, and a short help text."""
-
-    title: str
-    help: str = ""
-
-
-WORDS: Final[Mapping[str, Words]] = {
-    "sole": Words("Leave child tasks alone", "Tasks that read what this one makes do not run again after it."),
-    "staged": Words("Use files that are still being staged", "Jobs read them from where they are."),
-    "keep": Words("Keep share and priority", "They are not worked out anew."),
-    "transcend": Words(
-        "Ignore the limits on retries", "The site's limits on how often a task is retried do not count."
-    ),
-    "soft": Words("Let running jobs end first", "Only queued jobs are ended at once."),
-    "attempts": Words("More attempts for each file", "Empty: as many as a retry gives."),
-    "changes": Words("Parameters to change", "As JSON; null takes a parameter away."),
-    "site": Words(
-        "Site", "Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud."
-    ),
-    "nucleus": Words("Nucleus", "Site that is to gather the outputs."),
-    "cloud": Words("Cloud", "Region that is to take the task."),
-    "back": Words("Go back to the state before", "The task goes on in the state that it has now."),
-    "mode": Words("Jobs to end"),
-    "priority": Words("Priority", "A higher one comes first."),
-    "share": Words("Share", "Name of a share that has none below it, as on the page Shares."),
-    "ramCount": Words("Memory"),
-    "walltime": Words("Walltime", "Seconds; a negative number also switches off the check for jobs that loop."),
-    "cpuTime": Words("CPU time of an event"),
-    "coreCount": Words("Cores", "For each job; 0 is any number."),
-    "workDiskCount": Words("Scratch space"),
-    "outDiskCount": Words("Output"),
-    "ioIntensity": Words("Input and output", "In kB a second."),
-}
-OF_ACT: Final[Mapping[tuple[str, str], Words]] = {
-    ("avoid_site", "site"): Words("Site to avoid", "This queue gets no more jobs of the task."),
-    ("split_rule", "changes"): Words("Rules to change", "As JSON, such as nFilesPerJob; null takes a rule away."),
-}
-"""What a parameter is called in one act only."""
 QUESTIONS: Final[Mapping[str, str]] = {
     **{str(command): rule.asks or f"{rule.title} {{}}?" for command, rule in COMMANDS.items()},
     "priority": "Change the priority of {}",
@@ -154,15 +113,15 @@ class Field:
     choices: tuple[tuple[str, str], ...] = ()
 
 
-def words_of(act: str, name: str) -> Words:
+def title_of_parameter(act: str, name: str) -> str:
     """What a parameter of an act is called; its own name where there is nothing better."""
-    return OF_ACT.get((act, name)) or WORDS.get(name) or Words(name)
+    return next((key.title for key in ACTS[act].keys if key.name == name and key.title), name)
 
 
-def field_of(act: str, key: Key) -> Field:
-    words = words_of(act, key.name)
+def field_of(key: Key) -> Field:
+    """The field of a form for a parameter, in the words that stand with the parameter."""
     return Field(
-        key, words.title, words.help, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices or ())
+        key, key.title or key.name, key.hint, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices)
     )
 
 
@@ -199,6 +158,10 @@ def said(act: str, details: Any) -> Any:
     if act not in ACTS or not isinstance(details, Mapping):
         return details
     return {
-        words_of(act, name).title: CHOICES.get(value, value) if name == "mode" else "yes" if value is True else value
+        title_of_parameter(act, name): CHOICES.get(value, value)
+        if name == "mode"
+        else "yes"
+        if value is True
+        else value
         for name, value in details.items()
     }

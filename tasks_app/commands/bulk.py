@@ -20,7 +20,8 @@ from jedisite import audit
 from jedisite.database.sql import numbers
 from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import plural, sentence, thousands
-from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL, TaskCommand
+from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import attempts, rights
 from tasks_app.lists.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, Task

@@ -15,7 +15,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.accepting import rests_in
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.retry_limits import RetryLimits
-from tasks_app.domain.states import JobStatus, TaskCommand, TaskStatus
+from tasks_app.domain.states import JobStatus, TaskStatus
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
 from tasks_app.lifecycle import attempts, file_moves, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task

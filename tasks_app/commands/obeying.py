@@ -19,7 +19,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.commands import handlers, rerun  # noqa: F401 - its functions declare which commands they carry out
 from tasks_app.commands.handlers import HANDLERS, Order
 from tasks_app.domain.retry_limits import RetryLimits
-from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
+from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus, TaskStatus
+from tasks_app.domain.task_commands import TASK_DOING, TaskCommand
 from tasks_app.lifecycle import claims, file_moves, task_moves
 from tasks_app.models import Command, Task
 from tasks_app.models.command import FOLLOWS

@@ -13,7 +13,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.commands.handlers import Order, carries_out, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain.retry_limits import RetryFacts, refusal
-from tasks_app.domain.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_FINAL, DatasetStatus, TaskStatus
+from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again

@@ -6,14 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tasks_app.domain.states import (
-    COMMAND_ACCEPTED_IN,
-    MORE_ATTEMPTS_IN,
-    TASK_FINAL,
-    TASK_MOVES,
-    TaskCommand,
-    TaskStatus,
-)
+from tasks_app.domain.states import TASK_FINAL, TASK_MOVES, TaskStatus
+from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TaskCommand
 
 RUN_AGAIN: Final = f"run it again with {TaskCommand.INCEXEC}"
 MOST_STATES: Final = 8

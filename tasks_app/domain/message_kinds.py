@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tasks_app.domain.states import TaskCommand
+from tasks_app.domain.task_commands import TaskCommand
 
 LARGEST_ID: Final = 2**63 - 1
 MOST_NAMES: Final = 100_000

@@ -6,7 +6,6 @@ The names are those of the JEDI documents. Code, diagrams and buttons are drawn 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -276,118 +275,6 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
 }
 """Of files that a task reads: one that has used up its attempts is ready still, and counted as failed. Of files that it
 makes: those that are to be merged become ready, and are inputs of merge jobs."""
-
-
-class TaskCommand(StrEnum):
-    KILL = "kill"
-    FINISH = "finish"
-    RETRY = "retry"
-    INCEXEC = "incexec"
-    PAUSE = "pause"
-    RESUME = "resume"
-    AVALANCHE = "avalanche"
-    INCREASE_ATTEMPTS = "increase_attempts"
-    RELEASE = "release"
-    REASSIGN = "reassign"
-
-
-class Giver(StrEnum):
-    """Who may give a command: the task's owner (and production managers), or only those with the right to steer, which
-    production managers have."""
-
-    OWNER = "owner"
-    PRODUCTION = "production"
-
-
-@dataclass(frozen=True, slots=True)
-class CommandRule:
-    """One command: what people read of it, in which states of the task it is accepted, and who may give it.
-
-    `ends_work`: jobs are ended, or what was measured is put aside; people are asked twice. `asks`: heading of its page.
-    """
-
-    title: str
-    help: str
-    accepted: frozenset[TaskStatus]
-    giver: Giver = Giver.OWNER
-    ends_work: bool = False
-    asks: str = ""
-
-
-_REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
-
-MORE_ATTEMPTS_IN = frozenset({T.RUNNING, T.SCOUTING, T.PENDING})
-"""A retry of a user's task in these states gives more attempts to files that have none left."""
-
-COMMANDS: Mapping[TaskCommand, CommandRule] = {
-    TaskCommand.PAUSE: CommandRule(
-        "Pause",
-        "make no new jobs and hold queued ones back until it is resumed",
-        frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
-    ),
-    TaskCommand.RESUME: CommandRule("Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})),
-    TaskCommand.AVALANCHE: CommandRule(
-        "Skip scouts",
-        "make all jobs now, without waiting for what scouts find out",
-        frozenset({T.SCOUTING}),
-        asks="Skip the scouts of {}?",
-    ),
-    TaskCommand.RETRY: CommandRule(
-        "Retry",
-        "try the files again that were not processed; each without an attempt left gets as many more as a new file of the "
-        "task has",
-        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
-    ),
-    TaskCommand.INCEXEC: CommandRule(
-        "Run again",
-        "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
-        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
-        asks="Run {} again?",
-    ),
-    TaskCommand.INCREASE_ATTEMPTS: CommandRule(
-        "More attempts",
-        "give files that have no attempt left some more",
-        frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
-        asks="Give files of {} more attempts?",
-    ),
-    TaskCommand.RELEASE: CommandRule(
-        "Release",
-        "use files that are still being staged as if they were there",
-        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
-        Giver.PRODUCTION,
-        asks="Release {} although files are still being staged?",
-    ),
-    TaskCommand.REASSIGN: CommandRule(
-        "Reassign",
-        "end its jobs and run them at another site, nucleus or cloud",
-        frozenset({T.DEFINED, T.READY, T.RUNNING, T.SCOUTING, T.SCOUTED, T.PENDING, T.ASSIGNING, T.EXHAUSTED}),
-        Giver.PRODUCTION,
-        ends_work=True,
-    ),
-    TaskCommand.FINISH: CommandRule(
-        "Finish",
-        "make no more jobs, end the open ones, and keep what is done",
-        frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
-        ends_work=True,
-        asks="Finish {} early?",
-    ),
-    TaskCommand.KILL: CommandRule("Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True),
-}
-"""In the order in which people see them. Broken tasks are hopeless: they take neither a retry nor to run again."""
-
-COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {
-    command: rule.accepted for command, rule in COMMANDS.items()
-}
-
-TASK_DOING: Mapping[TaskStatus, TaskCommand] = {
-    T.ABORTING: TaskCommand.KILL,
-    T.FINISHING: TaskCommand.FINISH,
-    T.TORETRY: TaskCommand.RETRY,
-    T.TOINCEXEC: TaskCommand.INCEXEC,
-    T.TOREASSIGN: TaskCommand.REASSIGN,
-    T.REASSIGNING: TaskCommand.REASSIGN,
-}
-"""States in which a command is being obeyed. A task that stays long in one gets the command again."""
 
 
 class IllegalMoveError(ValueError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from brokerage_app.advice.task_remedies import Remedy
-from tasks_app.domain.states import TaskCommand
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.params.acts import NEEDS, Change
 
 _BEGINNINGS: Final = (("Reassign the task", TaskCommand.REASSIGN), ("Kill the task", TaskCommand.KILL))

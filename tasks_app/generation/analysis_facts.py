@@ -18,7 +18,8 @@ from brokerage_app.policy.shares import ShareTree
 from brokerage_app.policy.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Usage
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.retry_rules import SITE_ENDS
-from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus, TaskCommand
+from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.domain.users_work import users_jobs
 from tasks_app.models import Task
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jedisite.identity.callers import Caller, Right
 from jedisite.vocabulary.roles import RIGHT_WORDS
-from tasks_app.domain.states import Giver
+from tasks_app.domain.task_commands import Giver
 from tasks_app.models import Task
 from tasks_app.params.acts import ACTS
 from tasks_app.params.splitrule import SplitRule

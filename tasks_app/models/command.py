@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from tasks_app.domain.states import TaskCommand
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.models.fields import moment
 from tasks_app.models.task import Task
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
 from jedisite.vocabulary.words import sentence
-from tasks_app.domain.states import (
-    COMMANDS,
-    JOB_OPEN,
-    JOB_QUEUED,
-    TASK_FINAL,
-    CommandRule,
-    Giver,
-    JobStatus,
-    TaskCommand,
-    TaskStatus,
-)
+from tasks_app.domain.states import JOB_QUEUED, TASK_FINAL, JobStatus, TaskStatus
+from tasks_app.domain.task_commands import COMMANDS, CommandRule, Giver, TaskCommand
 from tasks_app.params import command_parameters
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS
-from tasks_app.params.kinds import Key, check_value
+from tasks_app.params.kinds import Key
 
 HIGHEST_PRIORITY: Final = 100_000
-NEEDS: Final = ("ramCount", "walltime", "cpuTime", "coreCount", "workDiskCount", "outDiskCount", "ioIntensity")
-"""Of what may be changed on a task, that for which the form has fields."""
+NEEDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "ramCount": ("Memory", ""),
+        "walltime": ("Walltime", "Seconds; a negative number also switches off the check for jobs that loop."),
+        "cpuTime": ("CPU time of an event", ""),
+        "coreCount": ("Cores", "For each job; 0 is any number."),
+        "workDiskCount": ("Scratch space", ""),
+        "outDiskCount": ("Output", ""),
+        "ioIntensity": ("Input and output", "In kB a second."),
+    }
+)
+"""Of what may be changed on a task, that for which the form has fields: title and hint."""
 
 
 class Change(StrEnum):
@@ -69,60 +70,18 @@ class Act:
         return sentence(self.help)
 
 
-_NO_WAY_BACK = "This cannot be taken back"
-_ENDED_STAY = "Jobs that it ends stay ended"
-_TRIED = "tried again"
-
-
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    undo: str
-    jobs: frozenset[JobStatus] = frozenset()
-    touch: str = ""
-    files: str = ""
-
-
-_EFFECTS: Mapping[TaskCommand, _Effect] = {
-    TaskCommand.PAUSE: _Effect(
-        "Resume takes it back.", frozenset({JobStatus.ACTIVATED}), "held back; jobs that run go on"
-    ),
-    TaskCommand.RESUME: _Effect("Pause takes it back.", frozenset({JobStatus.THROTTLED}), "queued again"),
-    TaskCommand.AVALANCHE: _Effect(f"{_NO_WAY_BACK}: all jobs are made at once."),
-    TaskCommand.RETRY: _Effect(f"{_NO_WAY_BACK}; finish ends the new attempt.", files=_TRIED),
-    TaskCommand.INCEXEC: _Effect(f"{_NO_WAY_BACK}; finish ends the new attempt.", files=_TRIED),
-    TaskCommand.INCREASE_ATTEMPTS: _Effect(f"{_NO_WAY_BACK}.", files="tried again where no attempt is left"),
-    TaskCommand.RELEASE: _Effect(f"{_NO_WAY_BACK}: jobs read the files from where they are."),
-    TaskCommand.REASSIGN: _Effect(
-        f"{_ENDED_STAY}; the task can be reassigned again.",
-        JOB_OPEN,
-        "ended: all, queued ones or none, as the form says",
-    ),
-    TaskCommand.FINISH: _Effect(
-        f"{_ENDED_STAY}; the task can be retried when it has finished.",
-        JOB_OPEN,
-        "ended, queued ones at once, the others through their pilots",
-    ),
-    TaskCommand.KILL: _Effect(
-        f"{_ENDED_STAY}; the task can be retried or run again when it is aborted.",
-        JOB_OPEN,
-        "ended, queued ones at once, the others through their pilots",
-    ),
-}
-
-
 def _of_command(command: TaskCommand, rule: CommandRule) -> Act:
-    effect = _EFFECTS[command]
     return Act(
         command.value,
         rule.title,
         rule.help,
-        effect.undo,
+        rule.undo,
         rule.accepted,
         rule.giver,
         command_parameters.PARAMETERS.get(command, ()),
-        effect.jobs,
-        effect.touch,
-        effect.files,
+        rule.jobs,
+        rule.touch,
+        rule.files,
         ends_work=rule.ends_work,
     )
 
@@ -138,7 +97,18 @@ _CHANGES: tuple[Act, ...] = (
         _AGAIN,
         _AT_WORK,
         Giver.PRODUCTION,
-        (Key("priority", "integer", "a higher one comes first", required=True, low=0, high=HIGHEST_PRIORITY),),
+        (
+            Key(
+                "priority",
+                "integer",
+                "a higher one comes first",
+                required=True,
+                low=0,
+                high=HIGHEST_PRIORITY,
+                title="Priority",
+                hint="A higher one comes first.",
+            ),
+        ),
         JOB_QUEUED,
         "with the new priority",
     ),
@@ -149,7 +119,17 @@ _CHANGES: tuple[Act, ...] = (
         _AGAIN,
         _AT_WORK,
         Giver.PRODUCTION,
-        (Key("share", "text", "name of a share at the end of the tree", required=True, longest=32),),
+        (
+            Key(
+                "share",
+                "text",
+                "name of a share at the end of the tree",
+                required=True,
+                longest=32,
+                title="Share",
+                hint="Name of a share that has none below it, as on the page Shares.",
+            ),
+        ),
         JOB_QUEUED,
         "in the new share",
     ),
@@ -159,7 +139,17 @@ _CHANGES: tuple[Act, ...] = (
         "make no more of its jobs at a site; jobs that are there go on",
         "This page cannot take it back; the owner can with changed parameters.",
         _AT_WORK,
-        keys=(Key("site", "text", "the queue that gets no more of its jobs", required=True, longest=60),),
+        keys=(
+            Key(
+                "site",
+                "text",
+                "the queue that gets no more of its jobs",
+                required=True,
+                longest=60,
+                title="Site to avoid",
+                hint="This queue gets no more jobs of the task.",
+            ),
+        ),
     ),
     Act(
         Change.NEEDS.value,
@@ -167,7 +157,7 @@ _CHANGES: tuple[Act, ...] = (
         "change what its next jobs ask for; what is left empty stays as it is, and jobs that exist keep what they have",
         "The old values can be given again.",
         _AT_WORK,
-        keys=tuple(KEYS[name] for name in NEEDS),
+        keys=tuple(replace(KEYS[name], title=title, hint=hint) for name, (title, hint) in NEEDS.items()),
         for_many=False,
     ),
     Act(
@@ -176,7 +166,16 @@ _CHANGES: tuple[Act, ...] = (
         "change how the input that is left is cut into jobs",
         _AGAIN,
         _AT_WORK,
-        keys=(Key("changes", "object", "rules to change, such as nFilesPerJob; null takes one away", required=True),),
+        keys=(
+            Key(
+                "changes",
+                "object",
+                "rules to change, such as nFilesPerJob; null takes one away",
+                required=True,
+                title="Rules to change",
+                hint="As JSON, such as nFilesPerJob; null takes a rule away.",
+            ),
+        ),
         for_many=False,
     ),
 )
@@ -228,17 +227,11 @@ def check(act: Act, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """The parameters of an act as its door takes them; None when there are none. Raises ParamErrors."""
     if act.is_command:
         return command_parameters.check(TaskCommand(act.name), given)
-    faults = Faults()
-    keys = {key.name: key for key in act.keys}
-    for name, value in given.items():
-        if name not in keys:
-            faults.add(name, "known parameter", f"{act.name} does not take it; it takes {', '.join(keys)}.")
-        elif value is not None:
-            check_value(keys[name], value, name, faults)
-    for key in act.keys:
-        if key.required and given.get(key.name) in (None, "", {}):
-            faults.add(key.name, "required", "This is needed.")
+    faults, names = Faults(), [key.name for key in act.keys]
+    for name in given.keys() - set(names):
+        faults.add(name, "known parameter", f"{act.name} does not take it; it takes {', '.join(names)}.")
+    checked = command_parameters.check_keys(act.keys, given, faults)
     if not any(value not in (None, "") for value in given.values()) and not faults:
         faults.add("", "required", "Nothing to change is given.")
     faults.raise_if_any()
-    return {name: value for name, value in given.items() if value is not None}
+    return checked

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from tasks_app.domain.states import TaskCommand
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.kinds import Key, check_value
 from tasks_app.params.resubmission import check_changes
@@ -16,21 +16,59 @@ MOST_ATTEMPTS_ADDED: Final = 100
 HARD, SOFT, NO_KILL = "hard", "soft", "nokill"
 
 _AGAIN = (
-    Key("sole", "flag", "child tasks are left alone"),
+    Key(
+        "sole",
+        "flag",
+        "child tasks are left alone",
+        title="Leave child tasks alone",
+        hint="Tasks that read what this one makes do not run again after it.",
+    ),
     Key("discard", "flag", "ranges of events that finished are processed again"),
-    Key("staged", "flag", "files that are still being staged are used"),
-    Key("keep", "flag", "share and priority stay as they are"),
-    Key("transcend", "flag", "the site's limits on retries do not count (operators)"),
+    Key(
+        "staged",
+        "flag",
+        "files that are still being staged are used",
+        title="Use files that are still being staged",
+        hint="Jobs read them from where they are.",
+    ),
+    Key(
+        "keep",
+        "flag",
+        "share and priority stay as they are",
+        title="Keep share and priority",
+        hint="They are not worked out anew.",
+    ),
+    Key(
+        "transcend",
+        "flag",
+        "the site's limits on retries do not count (operators)",
+        title="Ignore the limits on retries",
+        hint="The site's limits on how often a task is retried do not count.",
+    ),
 )
 TARGETS: Final = ("site", "nucleus", "cloud")
 
 PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
     {
-        TaskCommand.FINISH: (Key("soft", "flag", "running jobs may end first"),),
+        TaskCommand.FINISH: (
+            Key(
+                "soft",
+                "flag",
+                "running jobs may end first",
+                title="Let running jobs end first",
+                hint="Only queued jobs are ended at once.",
+            ),
+        ),
         TaskCommand.RETRY: _AGAIN,
         TaskCommand.INCEXEC: (
             *_AGAIN,
-            Key("changes", "object", "task parameters to change; null takes one away"),
+            Key(
+                "changes",
+                "object",
+                "task parameters to change; null takes one away",
+                title="Parameters to change",
+                hint="As JSON; null takes a parameter away.",
+            ),
         ),
         TaskCommand.INCREASE_ATTEMPTS: (
             Key(
@@ -39,18 +77,67 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 "attempts that each file gets; without a number, as many as a retry gives",
                 low=1,
                 high=MOST_ATTEMPTS_ADDED,
+                title="More attempts for each file",
+                hint="Empty: as many as a retry gives.",
             ),
         ),
         TaskCommand.REASSIGN: (
-            Key("site", "text", "the site that is to take the jobs", required=True, longest=60),
-            Key("nucleus", "text", "the nucleus that is to get the outputs", required=True, longest=52),
-            Key("cloud", "text", "the cloud that is to take the task", required=True, longest=10),
-            Key("back", "flag", "the task goes back to the state in which it was"),
-            Key("mode", "text", "which jobs are ended: all, queued ones or none", choices=(HARD, SOFT, NO_KILL)),
+            Key(
+                "site",
+                "text",
+                "the site that is to take the jobs",
+                longest=60,
+                title="Site",
+                hint="Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud.",
+            ),
+            Key(
+                "nucleus",
+                "text",
+                "the nucleus that is to get the outputs",
+                longest=52,
+                title="Nucleus",
+                hint="Site that is to gather the outputs.",
+            ),
+            Key(
+                "cloud",
+                "text",
+                "the cloud that is to take the task",
+                longest=10,
+                title="Cloud",
+                hint="Region that is to take the task.",
+            ),
+            Key(
+                "back",
+                "flag",
+                "the task goes back to the state in which it was",
+                title="Go back to the state before",
+                hint="The task goes on in the state that it has now.",
+            ),
+            Key(
+                "mode",
+                "text",
+                "which jobs are ended: hard (all), soft (queued ones) or nokill (none)",
+                choices=(HARD, SOFT, NO_KILL),
+                title="Jobs to end",
+            ),
         ),
     }
 )
+"""What each command takes. Forms, the API and its schema, the help and the audit trail are made from it."""
 NAMES: Final = tuple(dict.fromkeys(key.name for keys in PARAMETERS.values() for key in keys))
+
+
+def check_keys(keys: Iterable[Key], given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
+    """What is given for these keys, with a fault for each value that does not fit and each that is needed and absent."""
+    checked: dict[str, Any] = {}
+    for key in keys:
+        value = given.get(key.name)
+        if key.required and value in (None, "", {}):
+            faults.add(key.name, "required", "This is needed.")
+        elif value is not None:
+            check_value(key, value, key.name, faults)
+            checked[key.name] = bool(value) if key.kind == "flag" else value
+    return checked
 
 
 def check(command: TaskCommand, given: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -59,19 +146,13 @@ def check(command: TaskCommand, given: Mapping[str, Any]) -> dict[str, Any] | No
     Nulls count as absent. Raises ParamErrors for a parameter that the command does not take, a value that does not
     fit, and changes that cannot be made to a task that exists.
     """
-    keys = {key.name: key for key in PARAMETERS.get(command, ())}
-    faults = Faults()
-    checked: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is None:
-            continue
-        if name not in keys:
+    keys, faults = PARAMETERS.get(command, ()), Faults()
+    for name in given.keys() - {key.name for key in keys}:
+        if given[name] is not None:
             takers = [c.value for c, known in PARAMETERS.items() if name in {key.name for key in known}]
             hint = f"only {' and '.join(takers)} can" if takers else "no command does"
             faults.add(name, "known parameter", f"{command.value} does not take {shown(name)}; {hint}.")
-            continue
-        check_value(keys[name], value, name, faults)
-        checked[name] = bool(value) if keys[name].kind == "flag" else value
+    checked = check_keys(keys, given, faults)
     if command is TaskCommand.REASSIGN and not faults:
         _check_target(checked, faults)
     faults.raise_if_any()
@@ -82,6 +163,9 @@ def check(command: TaskCommand, given: Mapping[str, Any]) -> dict[str, Any] | No
 
 def _check_target(given: Mapping[str, Any], faults: Faults) -> None:
     named = [name for name in TARGETS if name in given]
+    for name in named:
+        if not given[name].strip():
+            faults.add(name, "not empty", "This text must not be empty.")
     if len(named) != 1:
         faults.add(named[1] if named else "site", "one of", f"Name exactly one of {', '.join(TARGETS)}.")
 

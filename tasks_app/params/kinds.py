@@ -78,6 +78,7 @@ class Key:
     split-rule module knows (`own`).
     `lines`: a text that may have several lines, such as a command line; or one with a table or a check of its own for what is
     inside. All other texts, also inside of objects, are names and words, and have no control characters.
+    `title` and `hint`: what forms and the audit trail call the parameter of an act, and a sentence below its field.
     """
 
     name: str
@@ -94,6 +95,8 @@ class Key:
     form: Form | None = None
     group: str = ""
     lines: bool = False
+    title: str = ""
+    hint: str = ""
 
     def type_title(self) -> str:
         return KIND_TITLES[self.kind] + (", or null" if self.nullable else "")

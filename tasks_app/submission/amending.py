@@ -15,7 +15,8 @@ from django.db.models import Q
 from brokerage_app.formulas.walltime import is_ineffective
 from jedisite import audit
 from jedisite.vocabulary.words import plural, sentence
-from tasks_app.domain.states import TASK_FINAL, TaskCommand
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import file_moves as files
 from tasks_app.lifecycle import task_moves
 from tasks_app.lifecycle.queued_jobs import set_priority, set_share

@@ -10,10 +10,7 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.agents.passes import kick
 from tasks_app.domain import accepting
-from tasks_app.domain.states import (
-    MORE_ATTEMPTS_IN,
-    TaskCommand,
-)
+from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.inputs import nothing_new
 from tasks_app.lifecycle import attempts
 from tasks_app.lifecycle.standing import standing_of

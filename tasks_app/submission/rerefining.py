@@ -7,7 +7,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F
 
-from tasks_app.domain.states import DatasetStatus, TaskCommand, TaskStatus
+from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.inputs import preprocessed
 from tasks_app.lifecycle import claims, file_moves, task_moves
 from tasks_app.models import Command, Dataset, Task

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from brokerage_app.cases.case import grid_of
 from tasks_app.agents import commando, feeder, refiner
-from tasks_app.domain.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_MOVES, TaskStatus
+from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from tasks_app.agents import commando
 from tasks_app.agents.watchdogs import exhausted, job_timeouts, pending
-from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.models import File, Job, Task
 from tasks_app.outcomes import recovery
 from tasks_app.submission import command_queue

@@ -21,7 +21,7 @@ from django.db import transaction
 from jedisite.settings import _mail_server
 from tasks_app.agents import notification
 from tasks_app.domain.job_errors import JobError
-from tasks_app.domain.states import COMMAND_ACCEPTED_IN, TaskCommand
+from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, TaskCommand
 from tasks_app.lifecycle import task_moves
 from tasks_app.messaging import mail as mails
 from tasks_app.messaging import sending

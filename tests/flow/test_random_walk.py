@@ -15,7 +15,8 @@ from tasks_app.agents import job_generator
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.configured import timeout_limits
 from tasks_app.dispatch.reports import update_job
-from tasks_app.domain.states import TASK_FINAL, TaskCommand
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import claims
 from tasks_app.models import Job, Task
 from tasks_app.submission import command_queue

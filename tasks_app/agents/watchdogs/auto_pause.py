@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
-from tasks_app.domain.states import TaskCommand
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.submission import command_queue
 from tasks_app.upkeep.failing_tasks import to_pause
 

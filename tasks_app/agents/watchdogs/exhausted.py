@@ -12,7 +12,8 @@ from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.configured import timeout_limits
-from tasks_app.domain.states import TaskCommand, TaskStatus
+from tasks_app.domain.states import TaskStatus
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.domain.throttling import ExhaustedView, leave_exhausted
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule

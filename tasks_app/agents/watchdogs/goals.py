@@ -7,7 +7,8 @@ from django.db import connection
 from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
 from tasks_app.configured import timeout_limits
-from tasks_app.domain.states import JOB_OPEN, TaskCommand, TaskStatus
+from tasks_app.domain.states import JOB_OPEN, TaskStatus
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.domain.throttling import finish_achieved
 from tasks_app.models import Command, Task
 from tasks_app.outcomes.books import books_of

@@ -18,7 +18,7 @@ from tasks_app.api.panda.call_params import Flag, Id, JsonObject, Params
 from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
 from tasks_app.domain.accepting import RUN_AGAIN
-from tasks_app.domain.states import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
+from tasks_app.domain.task_commands import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.lifecycle import rights
 from tasks_app.models import Task
 from tasks_app.params import command_parameters

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from brokerage_app.models import Queue
-from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskCommand, TaskStatus
+from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
+from tasks_app.domain.task_commands import TaskCommand
 
 TASK_STATUS = [s.value for s in TaskStatus]
 DATASET_STATUS = [s.value for s in DatasetStatus]

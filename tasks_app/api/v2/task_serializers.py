@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
@@ -15,11 +15,13 @@ from jedisite.web.choices import Choice
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import StrictSerializer
 from tasks_app.domain import progress
-from tasks_app.domain.states import TASK_FINAL, TaskCommand
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.models import Command, Dataset, Job, JobArchive, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params import command_parameters
 from tasks_app.params.faults import ParamErrors
+from tasks_app.params.kinds import Key
 from tasks_app.submission import amending, known_names
 from tasks_app.submission.assignment import check_share
 
@@ -161,12 +163,13 @@ class CommandSerializer(serializers.ModelSerializer[Command]):
         fields = ["id", "task_id", "name", "owner", "created", "comment", "parameters", "status", "answer", "ended"]
 
 
-def _flag(meaning: str) -> Any:
-    return serializers.BooleanField(required=False, help_text=meaning)
-
-
-def _word(meaning: str) -> Any:
-    return serializers.CharField(required=False, help_text=meaning)
+_FIELDS: Final[Mapping[str, type[serializers.Field[Any, Any, Any, Any]]]] = {
+    "flag": serializers.BooleanField,
+    "text": serializers.CharField,
+    "integer": serializers.IntegerField,
+    "number": serializers.FloatField,
+    "object": serializers.DictField,
+}
 
 
 class NewCommandSerializer(StrictSerializer):
@@ -174,21 +177,21 @@ class NewCommandSerializer(StrictSerializer):
 
     command = Choice(choices=[c.value for c in TaskCommand])
     reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
-    soft = _flag("finish: running jobs may end first")
-    sole = _flag("retry, incexec: child tasks are left alone")
-    discard = _flag("retry, incexec: ranges of events that finished are processed again")
-    staged = _flag("retry, incexec: files that are still being staged are used")
-    keep = _flag("retry, incexec: share and priority stay as they are")
-    transcend = _flag("retry, incexec: the limits on retries do not count (operators)")
-    changes = serializers.DictField(required=False, help_text="incexec: task parameters to change; null takes one away")
-    attempts = serializers.IntegerField(
-        required=False, help_text="increase_attempts: how many each file gets; without it, as many as a retry gives"
-    )
-    site = _word("reassign: the site that is to take the jobs")
-    nucleus = _word("reassign: the nucleus that is to get the outputs")
-    cloud = _word("reassign: the cloud that is to take the task")
-    back = _flag("reassign: the task goes back to the state in which it was")
-    mode = _word("reassign: which jobs are ended: hard (all), soft (queued ones) or nokill")
+
+    def get_fields(self) -> dict[str, Any]:
+        """With the parameters of all commands, which `command_parameters` has and checks."""
+        found: dict[str, Any] = super().get_fields()
+        takers: dict[Key, list[str]] = {}
+        for command, keys in command_parameters.PARAMETERS.items():
+            for key in keys:
+                takers.setdefault(key, []).append(command.value)
+        for key, names in takers.items():
+            said = f"{', '.join(names)}: {key.meaning}"
+            if key.name in found:
+                found[key.name].help_text += f"; {said}"
+            else:
+                found[key.name] = _FIELDS[key.kind](required=False, help_text=said)
+        return found
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in attrs.items() if name in command_parameters.NAMES}

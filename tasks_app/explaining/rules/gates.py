@@ -10,7 +10,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import in_a_row, waits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.final import UNMADE
-from tasks_app.domain.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskStatus
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.domain.turns import AGENT_OF
 from tasks_app.explaining.rules.answers import Gate
 from tasks_app.explaining.rules.run_gates import NAMED, at_queues, by_activation, by_pilots, by_running, by_scouts

@@ -11,9 +11,9 @@ from typing import Any
 from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import on_one_line
 from tasks_app.commands import bulk
-from tasks_app.commands.act_words import WITHOUT_EFFECT, Field, field_of, words_of
+from tasks_app.commands.act_words import WITHOUT_EFFECT, Field, field_of, title_of_parameter
 from tasks_app.domain.accepting import RUN_AGAIN
-from tasks_app.domain.states import COMMANDS, TaskCommand
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
 from tasks_app.models import Command, Task
 from tasks_app.params import acts
@@ -75,7 +75,7 @@ def refused_on_page(act: Act, groups: Sequence[bulk.Refused]) -> tuple[bulk.Refu
 def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]:
     """The parameters of an act as fields of a form: for a task, those that this caller may give for it, with what it has."""
     return [
-        _with_now(act, field_of(act.name, key), task)
+        _with_now(act, field_of(key), task)
         for key in act.keys
         if key.name not in WITHOUT_EFFECT
         and (task is None or key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None)
@@ -103,7 +103,7 @@ def read(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> tuple[str,
 def _called(act: Act, field: str) -> str:
     """A field of a form by its title; what lies inside it by its own name."""
     name, dot, inside = field.partition(".")
-    return inside if dot else words_of(act.name, name).title
+    return inside if dot else title_of_parameter(act.name, name)
 
 
 def reason_in(form: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
-from tasks_app.domain.states import COMMANDS
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.drawing.diagrams import draw
 from tasks_app.params.command_parameters import PARAMETERS
 from tasks_app.web.help.glossary import GLOSSARY

@@ -16,7 +16,8 @@ from brokerage_app.models import QueueStatusLog
 from jedisite.models import AuditEntry
 from tasks_app.commands.act_words import happened, kind_of, title_of
 from tasks_app.domain import words
-from tasks_app.domain.states import COMMANDS, JOB_FINAL, JOB_OPEN
+from tasks_app.domain.states import JOB_FINAL, JOB_OPEN
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.drawing.lanes import Bar
 from tasks_app.drawing.spans import Logged, Moment, Span
 from tasks_app.models import Command, Job, JobStatusLog, RetryNote, ScoutReport, Task, TaskStatusLog, UsualDuration

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tasks_app.domain.accepting import Standing, refusal
-from tasks_app.domain.states import COMMAND_ACCEPTED_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_MOVES, TaskStatus
+from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, COMMANDS, TaskCommand
 
 
 def standing(status: str, *waiting: str, old: str | None = None, label: str = "user") -> Standing:
@@ -13,6 +14,7 @@ def standing(status: str, *waiting: str, old: str | None = None, label: str = "u
 
 
 WAIT = "wait until it has ended, then"
+PAUSED_TAKES = [command.value for command, rule in COMMANDS.items() if TaskStatus.PAUSED in rule.accepted]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
             standing("running", "pause"),
             "retry",
             "running, with pause still to be obeyed; retry is accepted in: aborted, exhausted, failed, finished, pending, "
-            "running, scouting; when it is paused it takes resume, increase_attempts, finish, kill",
+            f"running, scouting; when it is paused it takes {', '.join(PAUSED_TAKES)}",
         ),
         (
             standing("running", "pause", "resume"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tasks_app.commands import obeying
 from tasks_app.domain.states import (
-    COMMANDS,
     DATASET_MOVES,
     FILE_MOVES,
     JOB_FINAL,
@@ -19,13 +17,12 @@ from tasks_app.domain.states import (
     TASK_MOVES,
     IllegalMoveError,
     JobStatus,
-    TaskCommand,
     TaskStatus,
     check_task_move,
 )
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskStatusLog
-from tasks_app.params.command_parameters import PARAMETERS
 
 TASK_ROWS = """
 registered defined topreprocess staging pending tobroken toabort finishing
@@ -124,15 +121,6 @@ def test_a_job_may_take_each_move_of_the_documents(old: str, new: str) -> None:
 
 def test_what_commands_say_has_no_number_that_is_decided_elsewhere() -> None:
     assert [rule.help for rule in COMMANDS.values() if re.search(r"\d", rule.help)] == []
-
-
-def test_the_documentation_of_the_api_has_each_command_once_with_all_that_it_takes() -> None:
-    text = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
-    assert len(re.findall(r"^`POST /api/v2/tasks/<id>/commands/`", text, re.MULTILINE)) == 1
-    table = text.split("| Command | Also takes | |\n")[1].split("\n\n")[0]
-    rows = [line.split("|") for line in table.splitlines()[1:]]
-    said = {name: set(re.findall(r"`(\w+)`", row[2])) for row in rows for name in re.findall(r"`(\w+)`", row[1])}
-    assert said == {command: {key.name for key in PARAMETERS.get(command, ())} for command in COMMANDS}
 
 
 def test_a_job_that_has_ended_stays_as_it_is_and_none_goes_back_to_the_queue_from_a_pilot() -> None:

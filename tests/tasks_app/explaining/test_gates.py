@@ -5,7 +5,8 @@ import pytest
 
 from jedisite import refusals
 from tasks_app.domain.final import UNMADE
-from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.explaining.rules.answers import Gate, first_no
 from tasks_app.explaining.rules.gates import GATES, walk
 from tasks_app.explaining.rules.wait_facts import (

@@ -10,7 +10,7 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from tasks_app.api.panda.command_calls import NAMES
-from tasks_app.domain.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
+from tasks_app.domain.task_commands import COMMANDS, MORE_ATTEMPTS_IN, Giver
 from tasks_app.models import Command, Dataset, Task
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,8 @@ from django.utils import timezone
 from brokerage_app.models import GlobalShare, Queue, VerdictRecord
 from jedisite.agents.passes import synchronise_after_migrate
 from jedisite.models import Agent, ApiToken, AuditEntry
-from tasks_app.domain.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
+from tasks_app.domain.states import TaskStatus
+from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand
 from tasks_app.models import (
     Command,
     Dataset,

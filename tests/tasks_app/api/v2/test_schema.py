@@ -13,6 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from brokerage_app.models import GlobalShare, Queue
 from tasks_app.api.v2.examples import ANSWERS, JSON
 from tasks_app.models import AttentionItem
+from tasks_app.params import command_parameters
 
 Api = Callable[..., Client]
 FILLED = {"task_id": "5", "job_id": "5", "id": "5", "name": "SITE_A"}
@@ -36,6 +37,15 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
 def test_resources_come_before_the_calls_of_panda(schema: dict[str, Any]) -> None:
     ours = [path.startswith("/api/v2/") for path in schema["paths"]]
     assert ours == sorted(ours, reverse=True) and set(ours) == {True, False}
+
+
+def test_the_body_of_a_command_has_each_parameter_in_the_words_of_its_key(schema: dict[str, Any]) -> None:
+    fields = schema["components"]["schemas"]["NewCommand"]["properties"]
+    assert fields.keys() == {"command", "reason", *command_parameters.NAMES}
+    for command, keys in command_parameters.PARAMETERS.items():
+        for key in keys:
+            said = fields[key.name]["description"]
+            assert command.value in said and key.meaning in said
 
 
 def test_every_operation_is_told_in_words_and_by_examples(schema: dict[str, Any]) -> None:

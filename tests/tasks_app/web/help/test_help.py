@@ -13,9 +13,10 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from tasks_app.domain.states import COMMANDS
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.drawing.diagrams import Machine, draw, moves_of
 from tasks_app.models import Task
+from tasks_app.params.command_parameters import PARAMETERS
 from tasks_app.web.help.glossary import GLOSSARY
 from tasks_app.web.help.machines import CHAPTERS, TASKS, Chapter
 
@@ -64,6 +65,7 @@ def test_the_page_explains_states_and_commands(make_user: Callable[..., object])
     assert page.count('<svg class="machine"') == len(CHAPTERS)
     for command, rule in COMMANDS.items():
         assert f"<code>{command.value}</code>" in page and rule.help in page
+        assert all(html.escape(f"{key.meaning}") in page for key in PARAMETERS.get(command, ()))
 
 
 @pytest.mark.django_db

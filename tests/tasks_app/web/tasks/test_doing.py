@@ -13,6 +13,7 @@ from django.test import Client
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
 from tasks_app.commands.act_words import QUESTIONS, WITHOUT_EFFECT, field_of, question
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import ACTS, JOB_ACTS
 from tasks_app.submission import amending
@@ -253,8 +254,10 @@ def test_a_retry_that_would_find_nothing_to_do_is_not_offered(
 def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_task: Make) -> None:
     """In place of the names that the API has: on the page of a task, in its answer, and on the page for many."""
     task = make_task(status="paused")
+    takes = ", ".join(rule.title.lower() for rule in COMMANDS.values() if task.status in rule.accepted)
+    assert "more attempts" in takes and "avalanche" not in takes
     for name, says in (
-        ("retry", "in this state it takes resume, more attempts, finish, kill"),
+        ("retry", f"in this state it takes {takes}"),
         ("avalanche", "is paused; skip scouts is accepted in: "),
         ("priority", "Change priority needs the right to steer"),
     ):
@@ -456,7 +459,7 @@ def test_every_act_has_a_page(operator: Client, make_task: Make) -> None:
 
 def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, make_task: Make) -> None:
     for act in ACTS.values():
-        fields = [field_of(act.name, key) for key in act.keys if key.name not in WITHOUT_EFFECT]
+        fields = [field_of(key) for key in act.keys if key.name not in WITHOUT_EFFECT]
         titles = [field.title for field in fields]
         assert len(set(titles)) == len(titles) and not {key.name for key in act.keys} & set(titles), act.name
         assert all(words != value for field in fields for value, words in field.choices)

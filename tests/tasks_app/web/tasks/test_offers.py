@@ -13,7 +13,8 @@ from django.utils import timezone
 from brokerage_app.models import Queue
 from jedisite.identity.callers import Caller, Role
 from tasks_app.commands import bulk
-from tasks_app.domain.states import COMMANDS, TASK_FINAL, TaskStatus
+from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk

@@ -1,0 +1,168 @@
+"""Commands on tasks: what people read of each, where it is accepted, who may give it, what it does to jobs and files. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, JobStatus, TaskStatus
+
+T = TaskStatus
+
+
+class TaskCommand(StrEnum):
+    KILL = "kill"
+    FINISH = "finish"
+    RETRY = "retry"
+    INCEXEC = "incexec"
+    PAUSE = "pause"
+    RESUME = "resume"
+    AVALANCHE = "avalanche"
+    INCREASE_ATTEMPTS = "increase_attempts"
+    RELEASE = "release"
+    REASSIGN = "reassign"
+
+
+class Giver(StrEnum):
+    """Who may give a command: the task's owner (and production managers), or only those with the right to steer, which
+    production managers have."""
+
+    OWNER = "owner"
+    PRODUCTION = "production"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRule:
+    """One command.
+
+    accepted    states of the task in which it is accepted
+    undo        whether it can be taken back, as a sentence
+    jobs        states of the jobs that it touches, and `touch` what becomes of them
+    files       what becomes of input files that failed, "" when nothing does
+    ends_work   jobs are ended, or what was measured is put aside; people are asked twice
+    asks        heading of its page; the braces stand for what it is done to
+    """
+
+    title: str
+    help: str
+    accepted: frozenset[TaskStatus]
+    undo: str
+    giver: Giver = Giver.OWNER
+    jobs: frozenset[JobStatus] = frozenset()
+    touch: str = ""
+    files: str = ""
+    ends_work: bool = False
+    asks: str = ""
+
+
+_REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
+_NO_WAY_BACK = "This cannot be taken back"
+_ENDED_STAY = "Jobs that it ends stay ended"
+_ENDED = "ended, queued ones at once, the others through their pilots"
+
+MORE_ATTEMPTS_IN = frozenset({T.RUNNING, T.SCOUTING, T.PENDING})
+"""A retry of a user's task in these states gives more attempts to files that have none left."""
+
+COMMANDS: Mapping[TaskCommand, CommandRule] = {
+    TaskCommand.PAUSE: CommandRule(
+        "Pause",
+        "make no new jobs and hold queued ones back until it is resumed",
+        frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
+        "Resume takes it back.",
+        jobs=frozenset({JobStatus.ACTIVATED}),
+        touch="held back; jobs that run go on",
+    ),
+    TaskCommand.RESUME: CommandRule(
+        "Resume",
+        "go on where it stopped",
+        frozenset({T.PAUSED, T.THROTTLED, T.STAGING}),
+        "Pause takes it back.",
+        jobs=frozenset({JobStatus.THROTTLED}),
+        touch="queued again",
+    ),
+    TaskCommand.AVALANCHE: CommandRule(
+        "Skip scouts",
+        "make all jobs now, without waiting for what scouts find out",
+        frozenset({T.SCOUTING}),
+        f"{_NO_WAY_BACK}: all jobs are made at once.",
+        asks="Skip the scouts of {}?",
+    ),
+    TaskCommand.RETRY: CommandRule(
+        "Retry",
+        "try the files again that were not processed; each without an attempt left gets as many more as a new file of the "
+        "task has",
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
+        f"{_NO_WAY_BACK}; finish ends the new attempt.",
+        files="tried again",
+    ),
+    TaskCommand.INCEXEC: CommandRule(
+        "Run again",
+        "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
+        f"{_NO_WAY_BACK}; finish ends the new attempt.",
+        files="tried again",
+        asks="Run {} again?",
+    ),
+    TaskCommand.INCREASE_ATTEMPTS: CommandRule(
+        "More attempts",
+        "give files that have no attempt left some more",
+        frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
+        f"{_NO_WAY_BACK}.",
+        files="tried again where no attempt is left",
+        asks="Give files of {} more attempts?",
+    ),
+    TaskCommand.RELEASE: CommandRule(
+        "Release",
+        "use files that are still being staged as if they were there",
+        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
+        f"{_NO_WAY_BACK}: jobs read the files from where they are.",
+        Giver.PRODUCTION,
+        asks="Release {} although files are still being staged?",
+    ),
+    TaskCommand.REASSIGN: CommandRule(
+        "Reassign",
+        "end its jobs and run them at another site, nucleus or cloud",
+        frozenset({T.DEFINED, T.READY, T.RUNNING, T.SCOUTING, T.SCOUTED, T.PENDING, T.ASSIGNING, T.EXHAUSTED}),
+        f"{_ENDED_STAY}; the task can be reassigned again.",
+        Giver.PRODUCTION,
+        JOB_OPEN,
+        "ended: all, queued ones or none, as the form says",
+        ends_work=True,
+    ),
+    TaskCommand.FINISH: CommandRule(
+        "Finish",
+        "make no more jobs, end the open ones, and keep what is done",
+        frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
+        f"{_ENDED_STAY}; the task can be retried when it has finished.",
+        jobs=JOB_OPEN,
+        touch=_ENDED,
+        ends_work=True,
+        asks="Finish {} early?",
+    ),
+    TaskCommand.KILL: CommandRule(
+        "Kill",
+        "kill its jobs and end",
+        frozenset(TaskStatus) - _REJECTED,
+        f"{_ENDED_STAY}; the task can be retried or run again when it is aborted.",
+        jobs=JOB_OPEN,
+        touch=_ENDED,
+        ends_work=True,
+    ),
+}
+"""In the order in which people see them. Broken tasks are hopeless: they take neither a retry nor to run again.
+Parameters: `tasks_app/params/command_parameters.py`; what is done: `tasks_app/commands/handlers.py`."""
+
+COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {
+    command: rule.accepted for command, rule in COMMANDS.items()
+}
+
+TASK_DOING: Mapping[TaskStatus, TaskCommand] = {
+    T.ABORTING: TaskCommand.KILL,
+    T.FINISHING: TaskCommand.FINISH,
+    T.TORETRY: TaskCommand.RETRY,
+    T.TOINCEXEC: TaskCommand.INCEXEC,
+    T.TOREASSIGN: TaskCommand.REASSIGN,
+    T.REASSIGNING: TaskCommand.REASSIGN,
+}
+"""States in which a command is being obeyed. A task that stays long in one gets the command again."""
