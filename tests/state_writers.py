@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.lock_places import place_of
@@ -36,9 +37,11 @@ def writers(apart: frozenset[str]) -> set[str]:
     return {f"{place} {n}" if n > 1 else place for place, count in found.items() for n in range(1, count + 1)}
 
 
+@cache
 def writers_in(source: str) -> list[str]:
     """The functions and constants of a file, each as often as it writes such a state."""
-    return list(_of(ast.parse(source), ""))
+    named = any(column in source for column in COLUMNS.values())
+    return list(_of(ast.parse(source), "")) if named else []
 
 
 def _of(node: ast.AST, place: str) -> Iterator[str]:

@@ -207,7 +207,7 @@ def test_a_page_for_adding_opens(grace, model):
     assert grace.get(address(model, "add")).status_code == 200
 
 
-@pytest.mark.parametrize("model", READ_ONLY, ids=label)
+@pytest.mark.parametrize("model", [m for m in READ_ONLY if m in REPRESENTATIVES], ids=label)
 def test_what_the_machinery_writes_is_not_changed_by_hand(grace, model):
     row = fill(model, 1)[0]
     before = model._base_manager.filter(pk=row.pk).values().get()
@@ -224,7 +224,7 @@ def test_what_the_machinery_writes_is_not_changed_by_hand(grace, model):
     assert model._base_manager.filter(pk=row.pk).values().get() == before
 
 
-@pytest.mark.parametrize("model", LARGE, ids=label)
+@pytest.mark.parametrize("model", [m for m in LARGE if m in REPRESENTATIVES], ids=label)
 def test_a_large_list_takes_no_order_and_no_column_from_the_address(grace, model):
     fill(model, 2)
     plain = grace.get(address(model, "changelist")).context["cl"]

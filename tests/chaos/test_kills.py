@@ -13,10 +13,11 @@ import psutil
 import pytest
 
 from tests.installation import Site, wait_for
+from tests.thorough import cases
 
 pytestmark = pytest.mark.timeout(900)
-JOBS = 60
-KILLS = 20
+KILLS = cases(10, full=20)
+JOBS = 20 + 2 * KILLS
 TASK = {
     "taskName": "user.chaos.count",
     "prodSourceLabel": "user",
@@ -77,7 +78,7 @@ def submit(site: Site) -> None:
 def test_killed_processes_lose_nothing_and_do_nothing_twice(site: Site) -> None:
     submit(site)
     chance = random.Random(20)
-    step = max(1, (JOBS - 10) // KILLS)
+    step = (JOBS - 10) // KILLS
     for number in range(KILLS):
         goal = min(number * step, JOBS - 10)
         wait_for(lambda goal=goal: finished(site) >= goal, f"job {goal}")  # type: ignore[misc]
