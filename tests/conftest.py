@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.apps import apps
 from django.conf import settings as django_settings
+from django.contrib import admin
 from django.contrib.auth.hashers import get_hashers
 from django.contrib.auth.models import Group, User
 from django.db import connection
@@ -33,6 +34,8 @@ settings.register_profile(
     "any machine", max_examples=cases(80, full=600), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+admin.autodiscover()  # tests are collected by what it has
 
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000

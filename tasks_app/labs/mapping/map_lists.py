@@ -170,6 +170,7 @@ def _addresses(patterns: Sequence[URLPattern | URLResolver], above: str = "/") -
 
 
 def _admin_pages() -> Iterator[tuple[str, ...]]:
+    admin.autodiscover()
     for model, page in admin.site._registry.items():
         meta, made = model._meta, type(page)
         yield _code(f"/admin/{meta.app_label}/{meta.model_name}/"), _file(made.__module__, made.__name__)
