@@ -26,6 +26,7 @@ from tasks_app.attention import bell
 from tasks_app.dispatch import closed_queues, share_order
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.frame import frame
+from tests.installation import remove_data_of
 from tests.thorough import cases
 
 # How quickly examples come and end says how busy the machine is, and nothing of what is tested: each test has a time limit.
@@ -40,6 +41,13 @@ admin.autodiscover()  # tests are collected by what it has
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000
 GROUPS = {"shifter": "shift", "production": "production", "group manager": "manager:phys-higgs"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_database_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Databases of sites that root started in folders of this run lie outside of them, and would stay."""
+    yield
+    remove_data_of(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session", autouse=True)

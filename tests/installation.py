@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +56,19 @@ def copy_server(source: StateFolder, home: Path, elsewhere: Path = DATA_ELSEWHER
     data = place_of_data(folder, account, elsewhere, print)
     subprocess.run(["cp", "--archive", "--reflink=auto", state.data, str(data)], check=True)
     folder.save(dataclasses.replace(state, data=str(data), port=0, pid=0))
+
+
+def remove_data_of(homes: Path, elsewhere: Path = DATA_ELSEWHERE) -> None:
+    """Remove the databases that embedded servers of homes below a folder keep elsewhere, since root started them.
+
+    Each home's `state.json` says which is its own; those of other homes stay.
+    """
+    for state in homes.rglob("postgres/state.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # some tests damage the file
+            data = Path(json.loads(state.read_text())["data"])
+            for own in (data, *elsewhere.glob(f"{data.name}.*")):
+                if own.parent == elsewhere:
+                    shutil.rmtree(own, ignore_errors=True)
 
 
 class Site:
