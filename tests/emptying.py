@@ -105,9 +105,20 @@ def forget_session(test: Any = None) -> bool:
     return False
 
 
+PLANS = 1000
+"""Prepared statements that a connection keeps: the tests of a file run far more of them than a process of a site,
+for which psycopg's hundred are enough."""
+
+
+def _keep_plans(connection: Any, **_: Any) -> None:
+    connection.connection.prepared_max = PLANS
+
+
 @pytest.fixture(scope="session", autouse=True)
 def emptying_instead_of_flush() -> None:
+    from django.db.backends.signals import connection_created
     from django.test import TransactionTestCase
 
+    connection_created.connect(_keep_plans)
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[assignment]
     TransactionTestCase._should_reload_connections = forget_session  # type: ignore[attr-defined]

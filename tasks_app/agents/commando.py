@@ -8,6 +8,8 @@ from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
 from tasks_app.commands.obeying import LIMIT, complete_commands, obey_again, obey_next
+from tasks_app.domain.task_commands import TASK_DOING
+from tasks_app.lifecycle import claims
 
 
 @agent("commando", every="3s", title="Carries out users' commands on tasks")
@@ -17,6 +19,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     items = 0
     while items < limit and obey_next():
         items += 1
-    obey_again(now)
-    items += complete_commands()
+    if items or claims.states_in_use(TASK_DOING):
+        obey_again(now)
+        items += complete_commands()
     return Pass(items, more=items >= limit)

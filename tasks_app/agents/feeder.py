@@ -10,7 +10,7 @@ from django.utils import timezone
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
 from tasks_app.domain.states import TaskStatus
-from tasks_app.inputs.awaited_inputs import BEGUN, GROWING_IN, HAS_WORK, growing_by
+from tasks_app.inputs.awaited_inputs import BEGUN, GROWING, GROWING_IN, HAS_WORK, growing_by
 from tasks_app.inputs.feed import PORTION
 from tasks_app.inputs.feeding_turns import ME, feed_task
 from tasks_app.lifecycle import claims
@@ -28,6 +28,7 @@ def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION)
     claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=HAS_WORK, agent=ME, begun=BEGUN)
     items = claims.for_each(claimed, work, by=ME, for_s=PASS_S)
     # The wait that the job generator sets while files are too few for a job must not keep more files away.
-    growing = claims.claim_tasks(owner(), GROWING_IN, limit, condition=growing_by(now), even_waiting=True, agent=ME)
+    due = growing_by(now)
+    growing = claims.claim_tasks(owner(), GROWING_IN, limit, condition=GROWING, values=due, even_waiting=True, agent=ME)
     items += claims.for_each(growing, work, by=ME, for_s=PASS_S)
     return Pass(items, more=len(claimed) == limit or len(growing) == limit)

@@ -22,13 +22,16 @@ JOBS_A_TASK = 20_000
 @agent("job_generator", every="2s", title="Splits input into jobs and assigns them to sites")
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first."""
+    there = claims.states_in_use(TASK_GENERATING | prepro.WAITING)
+    if not there:
+        return Pass()
     throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
     condition = f"{HAS_WORK} AND {allowed}"
     claimed = claims.claim_tasks(
         owner(), sorted(TASK_GENERATING), tasks, condition=condition, values=values, agent=ME, begun="FALSE"
     )
-    first = prepro.claim(tasks, throttle.off)
+    first = prepro.claim(tasks, throttle.off) if there & prepro.WAITING else []
     if not claimed and not first:
         return Pass()
     around = read_pass(throttle, condition, values)

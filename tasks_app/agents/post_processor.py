@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 
@@ -21,6 +21,7 @@ from tasks_app.scouts import scouting
 LIMIT = 100
 _WORKING = (TaskStatus.RUNNING, TaskStatus.READY)
 _ENDING = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
+_STATES = (*_WORKING, TaskStatus.THROTTLED, TaskStatus.SCOUTING, TaskStatus.PREPROCESSING, *_ENDING)
 
 
 @agent("post_processor", every="3s", title="Gives tasks without work left their final status")
@@ -28,19 +29,24 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     now = now or timezone.now()
     judge = partial(scouting.look_at_scouts, by=ME, now=now)
-    scouts = claims.claim_tasks(
-        owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME
-    )
-    items = claims.for_each(scouts, judge, by=ME)
-    items += _each((*_WORKING, TaskStatus.THROTTLED), queries.COMPLETE, prepare, limit)
-    items += _each([TaskStatus.PREPROCESSING], ENDED, partial(end_preprocessing, by=ME), limit)
-    items += _each(_WORKING, queries.AWAITS_MORE, await_more, limit)
-    items += _each([TaskStatus.READY], queries.SCOUTS_ENDED, resume_scouting, limit)
-    ending = claims.claim_tasks(owner(), _ENDING, limit, agent=ME)
+    there, items = claims.states_in_use(_STATES), 0
+
+    def claim(
+        statuses: Collection[str], condition: str = "TRUE", *, even_waiting: bool = False
+    ) -> list[tuple[int, int]]:
+        # What this pass has moved may be in a state that no task was in.
+        if not items and there.isdisjoint(statuses):
+            return []
+        return claims.claim_tasks(owner(), statuses, limit, condition=condition, even_waiting=even_waiting, agent=ME)
+
+    items += claims.for_each(claim([TaskStatus.SCOUTING], scouting.due(now), even_waiting=True), judge, by=ME)
+    items += claims.for_each(claim((*_WORKING, TaskStatus.THROTTLED), queries.COMPLETE), prepare, by=ME)
+    end_step = partial(end_preprocessing, by=ME)
+    items += claims.for_each(claim([TaskStatus.PREPROCESSING], ENDED), end_step, by=ME)
+    items += claims.for_each(claim(_WORKING, queries.AWAITS_MORE), await_more, by=ME)
+    items += claims.for_each(claim([TaskStatus.READY], queries.SCOUTS_ENDED), resume_scouting, by=ME)
+    ending = claim(_ENDING)
     items += claims.for_each(ending, finish, by=ME)
-    book_progress()
+    if there & {*_WORKING, TaskStatus.SCOUTING}:
+        book_progress()
     return Pass(items, more=len(ending) == limit)
-
-
-def _each(statuses: Iterable[str], condition: str, work: Callable[[int, int], None], limit: int) -> int:
-    return claims.for_each(claims.claim_tasks(owner(), statuses, limit, condition=condition, agent=ME), work, by=ME)

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+import psycopg
+from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 
+from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.audit import log_invariants, merging_invariants, state_invariants
 from tasks_app.audit.log_invariants import STALE_AFTER
@@ -346,14 +348,14 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 def find(rows: int = 20) -> list[Violation]:
     """Check all invariants on one snapshot of the database. Returns those that do not hold, with up to `rows` rows each."""
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
+    with transaction.atomic(durable=True), hot_cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return [violation for invariant in INVARIANTS if (violation := check(cursor, invariant, rows))]
 
 
-def check(cursor: CursorWrapper, invariant: Invariant, rows: int = 20) -> Violation | None:
+def check(cursor: psycopg.Cursor[Any] | CursorWrapper, invariant: Invariant, rows: int = 20) -> Violation | None:
     """The rows that break one invariant, as the cursor's transaction sees them."""
     cursor.execute(invariant.query)
-    names = [column[0] for column in cursor.description]
+    names = [column[0] for column in cursor.description or ()]
     first = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(rows)]
     return Violation(invariant, cursor.rowcount, first) if first else None

@@ -44,15 +44,17 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ty
            AND d.nfilestobeused > d.nfilesused)
 """  # noqa: S608 - a constant of ours
 
+WAITING = frozenset({TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY})
+"""States of tasks whose preprocessing step may wait for a job."""
+
 
 def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     """Claim tasks whose preprocessing step waits for a job, the first time or again. A retried task is ready then.
 
     `off` are VOs for which no jobs are made.
     """
-    waiting = (TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY)
     condition = f"{_HAS_WORK} AND coalesce(t.vo, '') <> ALL(%(off)s)"
-    return claims.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
+    return claims.claim_tasks(owner(), WAITING, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
 def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime, read_at: datetime) -> int:

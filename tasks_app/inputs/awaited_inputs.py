@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Sum
 
@@ -39,10 +40,13 @@ HAS_WORK = f"""
 """  # noqa: S608 - constants of ours
 
 
-def growing_by(now: datetime) -> str:
-    checked_before = now - timeout_limits.limit("dataset.growing")
-    return f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.state = 'mutable'
-                 AND d.type = 'input' AND d.statecehcktime < '{checked_before.isoformat()}'::timestamptz)"""  # noqa: S608
+GROWING = """EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.state = 'mutable'
+                 AND d.type = 'input' AND d.statecehcktime < %(checked_before)s)"""
+
+
+def growing_by(now: datetime) -> dict[str, Any]:
+    """The values of GROWING: datasets that were looked at before are due."""
+    return {"checked_before": now - timeout_limits.limit("dataset.growing")}
 
 
 def inputs_of(task_id: int) -> list[Dataset]:

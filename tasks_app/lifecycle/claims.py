@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from jedisite.agents import troubles
 from jedisite.agents.passes import kick, renew_lease
 from jedisite.agents.turns import FOR_EACH_S, TurnTooLongError, turn
+from jedisite.database.sql import hot_cursor, texts
 from jedisite.processes.logs import sentence_of
 from tasks_app.domain.job_timeouts import LABELS_FOR_ALL
 from tasks_app.models import Task
@@ -51,26 +52,40 @@ def claim_tasks(
     had no turn come first, and of the others the one whose last turn is longest ago.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
-    free = f"""t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
+    free = f"""t.status = ANY(%(statuses)s::text[]) AND t.lockedby IS NULL AND {due} AND {condition}
                    AND NOT {troubles.left_aside("task", "t.jeditaskid")}"""
-    with connection.cursor() as cursor:
+    with hot_cursor() as cursor:
         cursor.execute(
             f"""
             WITH {_TURNS.format(free=free, begun=begun) if begun else ""}
             chosen AS (
                 SELECT t.jeditaskid, {"w.place" if begun else "0"} AS place
                   FROM jedi_tasks t {"JOIN waiting w USING (jeditaskid)" if begun else ""}
-                 WHERE {"t.lockedby IS NULL AND t.status = ANY(%(statuses)s)" if begun else free}
+                 WHERE {"t.lockedby IS NULL AND t.status = ANY(%(statuses)s::text[])" if begun else free}
                  ORDER BY {"w.place" if begun else "t.currentpriority DESC NULLS LAST, t.jeditaskid"}
                  LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
             RETURNING t.jeditaskid, t.fence, t.currentpriority, chosen.place
             """,  # noqa: S608 - the conditions are ours, never a user's
-            {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by, "agent": agent},
+            {**(values or {}), "statuses": texts(statuses), "limit": limit, "by": by, "agent": agent},
         )
         rows = cursor.fetchall()
     return [(task, fence) for task, fence, *_ in sorted(rows, key=lambda r: (r[3], -(r[2] or 0), r[0]))]
+
+
+def states_in_use(statuses: Iterable[str]) -> frozenset[str]:
+    """Those of these states that tasks are in. A pass that works on many states asks once, and claims only where something is.
+
+    The order is that of an index: without it, the server might look for a state that no task is in from beginning to end.
+    """
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT s.status FROM unnest(%s::text[]) s (status) CROSS JOIN LATERAL (
+                   SELECT FROM jedi_tasks t WHERE t.status = s.status ORDER BY t.tasktype, t.creationdate LIMIT 1) one""",
+            [texts(sorted(statuses))],
+        )
+        return frozenset(status for (status,) in cursor.fetchall())
 
 
 _OF_USERS = ", ".join(f"'{label}'" for label in LABELS_FOR_ALL)

@@ -36,17 +36,24 @@ class _Made(NamedTuple):
     template: str
     scope: str
     serial: int
-    task: Task
+    task_id: int
 
 
-def others_with(template: str, dataset: str, task: Task) -> Others:
-    """The other tasks whose files have this template of names, in the scope of this dataset."""
-    if _is_own(template):
-        return Others(0, None)
-    scope = scope_of(dataset, task.user)
-    rows = [made for made in _making([template]) if made.scope == scope and made.task.id != task.id]
-    running = Task.objects.open().filter(pk__in=[made.task.id for made in rows]).first() if rows else None
-    return Others(max((made.serial for made in rows), default=0), running)
+def others_with(names: Iterable[tuple[str, str]], task: Task) -> list[Others]:
+    """For each template of names and dataset: the other tasks whose files have that template, in the scope of the dataset."""
+    wanted = [(template, scope_of(dataset, task.user)) for template, dataset in names]
+    shared = {template for template, _ in wanted if not _is_own(template)}
+    rows = [made for made in _making(shared) if made.task_id != task.id]
+    ids = {made.task_id for made in rows}
+    running = list(Task.objects.open().filter(pk__in=ids).order_by("id")) if rows else []
+
+    def others(template: str, scope: str) -> Others:
+        same = [made for made in rows if (made.template, made.scope) == (template, scope)]
+        serial = max((made.serial for made in same), default=0)
+        makers = {made.task_id for made in same}
+        return Others(serial, next((other for other in running if other.id in makers), None))
+
+    return [others(template, scope) for template, scope in wanted]
 
 
 def open_tasks_with(names: Mapping[str, str], user: str) -> dict[str, Task]:
@@ -58,8 +65,9 @@ def open_tasks_with(names: Mapping[str, str], user: str) -> dict[str, Task]:
     if not scopes:
         return {}
     _keep_to_this_transaction((scope, name) for name, scope in scopes.items())
-    rows = _making(scopes, open_only=True)
-    return {made.template: made.task for made in rows if made.scope == scopes[made.template]}
+    rows = [made for made in _making(scopes, open_only=True) if made.scope == scopes[made.template]]
+    tasks = Task.objects.in_bulk({made.task_id for made in rows})
+    return {made.template: tasks[made.task_id] for made in rows}
 
 
 def files_there(names: Mapping[str, str], user: str) -> set[str]:
@@ -85,16 +93,20 @@ def _is_own(template: str) -> bool:
 
 def _making(templates: Collection[str], *, open_only: bool = False) -> Iterator[_Made]:
     """All that tasks make or will make by these templates. Two queries."""
-    made = OutputTemplate.objects.filter(file_name_template__in=list(templates)).select_related("dataset__task")
-    planned = PlannedOutput.objects.filter(file_name_template__in=list(templates)).select_related("task")
+    if not templates:
+        return
+    made = OutputTemplate.objects.filter(file_name_template__in=list(templates))
+    planned = PlannedOutput.objects.filter(file_name_template__in=list(templates))
     if open_only:
         made = made.filter(task_id__in=Task.objects.open().values("id"))
         planned = planned.filter(task__in=Task.objects.open())
-    for row in made.order_by("id"):
-        task = row.dataset.task
-        yield _Made(row.file_name_template, scope_of(row.dataset.name, task.user), row.serial or 0, task)
-    for plan in planned.order_by("id"):
-        yield _Made(plan.file_name_template, scope_of(plan.dataset, plan.task.user), 0, plan.task)
+    columns = ("file_name_template", "dataset__name", "dataset__task__user", "serial", "dataset__task_id")
+    for template, dataset, user, serial, task_id in made.order_by("id").values_list(*columns):
+        yield _Made(template, scope_of(dataset, user), serial or 0, task_id)
+    for template, dataset, user, task_id in planned.order_by("id").values_list(
+        "file_name_template", "dataset", "task__user", "task_id"
+    ):
+        yield _Made(template, scope_of(dataset, user), 0, task_id)
 
 
 def _keep_to_this_transaction(names: Iterable[tuple[str, str]]) -> None:
@@ -123,8 +135,8 @@ def go_on_after_others(task: Task) -> None:
         for row in rows
         if not _is_own(row.file_name_template)
     )
-    for row in rows:
-        others = others_with(row.file_name_template, row.dataset.name, task)
+    found = others_with([(row.file_name_template, row.dataset.name) for row in rows], task)
+    for row, others in zip(rows, found, strict=True):
         if others.running is not None:
             raise NamesTakenError(taken_by(others.running, row.file_name_template))
         if others.serial > (row.serial or 0):

@@ -97,9 +97,8 @@ def _check_names(task: Task, refined: Refined) -> Refined:
     Raises CannotRefine when another task with the same names has not ended.
     """
     templates = []
-    for template in refined.templates:
-        dataset = refined.datasets[template.dataset].datasetname
-        others = serials.others_with(template.filenametemplate, dataset, task)
+    names = [(t.filenametemplate, refined.datasets[t.dataset].datasetname) for t in refined.templates]
+    for template, others in zip(refined.templates, serials.others_with(names, task), strict=True):
         if others.running is not None:
             taken = serials.taken_by(others.running, template.filenametemplate)
             raise CannotRefine(f"{taken}; put $JEDITASKID into the name")

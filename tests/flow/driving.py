@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.db import connection
@@ -38,7 +38,7 @@ from tasks_app.submission import sandbox_uploads
 
 SITE = "SITE_A"
 USER = "ada"
-AGENTS: tuple[Callable[[], Pass], ...] = (
+WORKERS: tuple[Callable[[], Pass], ...] = (
     refiner.run,
     feeder.run,
     task_broker.run,
@@ -49,15 +49,20 @@ AGENTS: tuple[Callable[[], Pass], ...] = (
     post_processor.run,
     commando.run,
     pending.run,
+    throttle.run,
+    goals.run,
+)
+"""They carry tasks on, or hold them."""
+WATCH_DOGS: tuple[Callable[[], Pass], ...] = (
     lost_jobs.run,
     job_timeouts.run,
-    throttle.run,
     boost.run,
-    goals.run,
     stale_locks.run,
     second_look.run,
     archive.run,
 )
+"""They look after the work of the others: at the end of it is early enough."""
+AGENTS = WORKERS + WATCH_DOGS
 ROUNDS = 60
 
 
@@ -149,10 +154,10 @@ def wake() -> None:
     """Let every wait be over: of tasks that were set aside, of tasks whose sites were full, of what an agent failed at."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE jedi_tasks SET next_check_at = clock_timestamp() - interval '1 second' WHERE jeditaskid IN (
+            """UPDATE agent_troubles SET next_try = clock_timestamp();
+               UPDATE jedi_tasks SET next_check_at = clock_timestamp() - interval '1 second' WHERE jeditaskid IN (
                    SELECT jeditaskid FROM jedi_tasks ORDER BY jeditaskid FOR UPDATE SKIP LOCKED)"""
         )
-        cursor.execute("UPDATE agent_troubles SET next_try = clock_timestamp()")
 
 
 def look_again() -> None:
@@ -172,11 +177,21 @@ def _counted(run: Callable[[], Pass]) -> Callable[[], int]:
 
 
 def settle(*others: Callable[[], int]) -> None:
-    """The agents, and others in turn with them, until none of them has anything to do.
+    """Those who carry tasks on or hold them, and others in turn with them, until none of them has anything to do; then the watch
+    dogs look, and whatever one of them has moved is carried on.
 
     Who found nothing is not asked again before somebody else has moved something.
     """
-    idle, everybody = 0, [*map(_counted, AGENTS), *others]
+    workers, dogs = [*map(_counted, WORKERS), *others], [*map(_counted, WATCH_DOGS)]
+    for _ in range(ROUNDS):
+        _until_idle(workers)
+        if not sum(dog() for dog in dogs):
+            return
+    raise AssertionError(f"the watch dogs still find something after {ROUNDS} rounds")
+
+
+def _until_idle(everybody: Sequence[Callable[[], int]]) -> None:
+    idle = 0
     for _ in range(ROUNDS):
         wake()
         for one in everybody:

@@ -16,6 +16,8 @@ LIMIT = 100
 @agent("boost", every="60s", title="Raises the priority of nearly complete tasks")
 def run(limit: int = LIMIT) -> Pass:
     """Hurry running tasks that are nearly complete, and their queued jobs. Each task once."""
+    if not claims.states_in_use([TaskStatus.RUNNING]):
+        return Pass()
     given = limits_in_force()
     condition = may_be_hurried(given)
     claimed = claims.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)

@@ -31,6 +31,8 @@ _PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.pa
 @agent("pending", every="5s", title="Retries pending tasks when their wait is over")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks whose wait is over, and over those that are stuck for too long."""
+    if not claims.states_in_use([TaskStatus.PENDING]):
+        return Pass()
     now, changed = the_time(now), site_waits.last_change().first()
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
         OR {site_waits.CHANGED.format(now=sql_time(now))}

@@ -18,16 +18,19 @@ from tasks_app.scouts.scouting import look_again
 
 ME = "second_look"
 LIMIT = 100
+MEASURED = (TaskStatus.SCOUTING, TaskStatus.RUNNING)
 
 
 @agent("second_look", every="30s", title="Measures tasks again as more of their jobs finish")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Ask for a new measurement where enough jobs have finished, and measure what was asked for."""
+    if not claims.states_in_use(MEASURED):
+        return Pass()
     now = now or timezone.now()
     asked = _ask_again()
     claimed = claims.claim_tasks(
         owner(),
-        [TaskStatus.SCOUTING, TaskStatus.RUNNING],
+        MEASURED,
         limit,
         condition=_to_measure(now),
         even_waiting=True,

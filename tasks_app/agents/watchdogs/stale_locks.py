@@ -15,10 +15,13 @@ from tasks_app.configured import timeout_limits
 @agent("stale_locks", every="5s", title="Frees tasks claimed by a process that is gone")
 def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
     """Free claims that are too old, wherever their holder is, and those of processes of this host that are gone."""
-    before = the_time(now) - (timeout_limits.limit("lock.task") if lease is None else lease)
     with connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT lockedby FROM jedi_tasks WHERE lockedby IS NOT NULL")
-        dead = [holder for (holder,) in cursor.fetchall() if is_dead(holder)]
+        holders = [holder for (holder,) in cursor.fetchall()]
+        if not holders:
+            return Pass()
+        dead = [holder for holder in holders if is_dead(holder)]
+        before = the_time(now) - (timeout_limits.limit("lock.task") if lease is None else lease)
         cursor.execute(
             """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
                                  AND (lockedby = ANY(%s) OR lockedtime <= %s)

@@ -39,6 +39,8 @@ _UNUSED = """coalesce((SELECT sum(d.nfilestobeused - d.nfilesused) FROM jedi_dat
 @agent("throttle", every="60s", title="Throttles tasks whose files need many attempts")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle what needs it, then let go whose time is over."""
+    if not claims.states_in_use([TaskStatus.RUNNING, TaskStatus.THROTTLED]):
+        return Pass()
     now = the_time(now)
     condition = (
         f"t.numthrottled IS NOT NULL AND {_LARGEST} >= {ATTEMPTS_A_STEP} * (t.numthrottled + 1) AND {_UNUSED} > 0"
