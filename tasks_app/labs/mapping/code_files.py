@@ -19,10 +19,9 @@ _QUOTED = re.compile(r"'([a-z]+)'")
 
 @dataclass(slots=True)
 class Words:
-    """What a file says: whole texts, names of constants, members of enumerations, words in quotes inside of SQL."""
+    """What a file says: whole texts, members of enumerations, words in quotes inside of SQL."""
 
     texts: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     quoted: set[str] = field(default_factory=set)
     split_codes: set[str] = field(default_factory=set)
@@ -72,12 +71,8 @@ def words(path: str) -> Words:
             said.texts.add(node.value)
             said.quoted.update(_QUOTED.findall(node.value))
             said.split_codes.update(_SPLIT_RULE.findall(node.value))
-        elif isinstance(node, ast.Name):
-            said.names.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            said.names.add(node.attr)
-            if isinstance(node.value, ast.Name):
-                said.members.add(f"{short.get(node.value.id, node.value.id)}.{node.attr}")
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            said.members.add(f"{short.get(node.value.id, node.value.id)}.{node.attr}")
     return said
 
 
@@ -99,6 +94,12 @@ def templates(path: str, function: str) -> list[str]:
             texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
             return list(dict.fromkeys(f"templates/{text}" for text in texts if text.endswith(".html")))
     return []
+
+
+def first_line(path: str) -> str:
+    """What a file says of itself, up to the first full stop."""
+    said = (ast.get_docstring(tree(path)) or "").split("\n\n")[0]
+    return " ".join(said.split()).split(". ")[0].removesuffix(".")
 
 
 @cache

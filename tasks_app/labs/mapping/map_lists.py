@@ -11,7 +11,6 @@ from django.contrib import admin
 from django.core.management import get_commands, load_command_class
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from jedisite import refusals
 from jedisite.agents import registry
 from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
 from tasks_app.labs.mapping import code_files
@@ -119,8 +118,9 @@ def sections() -> Iterator[Section]:
         )
     yield Section(
         "Refusal codes",
-        "`jedisite/refusals.py` is the registry; files are those that refuse with the code, or speak of it.",
-        ("code", "title", "defined in", "files"),
+        "The files that have them; `jedisite/refusals.py` is the registry, and `/help/codes/` says what each means. "
+        "A code is the name of its constant in small letters: a search for the constant finds who refuses with it.",
+        ("defined in", "codes of"),
         list(_refusal_codes()),
     )
     yield Section("Tables", "", ("table", "model", "file"), sorted(_models()))
@@ -207,16 +207,9 @@ def _states(meaning: Mapping[str, str], moves: Mapping[Any, Iterable[Any]]) -> I
 
 
 def _refusal_codes() -> Iterator[tuple[str, ...]]:
-    names = code_files.where_used("names")
-    defined = {
-        code: (path, constant)
-        for path in code_files.all_files()
-        for code, constant in code_files.constants_of_codes(path).items()
-    }
-    for code in refusals.all_codes():
-        path, constant = defined[code]
-        others = [other for other in names[constant] if other != path]
-        yield _code(code), refusals.get(code).title, f"{_code(path)} {_code(constant)}", _list(others)
+    for path in code_files.all_files():
+        if code_files.constants_of_codes(path):
+            yield _code(path), code_files.first_line(path)
 
 
 def _models() -> Iterator[tuple[str, ...]]:
