@@ -102,14 +102,14 @@ class ApiToken(models.Model):
     kind = models.CharField(max_length=16, choices=[(k, k) for k in KINDS])
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_tokens")
     site = models.CharField(
-        max_length=LONGEST_SITE, blank=True, default="", help_text="the queue that a pilot may serve; empty is any"
+        max_length=LONGEST_SITE, blank=True, default="", help_text="the queue that a pilot may serve; empty: any"
     )
     scope = models.CharField(
         max_length=16,
         choices=SCOPES,
         default=Scope.ALL.value,
         db_default=Scope.ALL.value,
-        help_text="what a user's token is good for",
+        help_text="what a user's token allows",
     )
     worker = models.CharField(
         max_length=80,
@@ -124,7 +124,7 @@ class ApiToken(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="program of that pilot which puts up walls: each of its jobs begins with it",
+        help_text="isolation program of that pilot: each of its jobs starts with it",
     )
     prefix = models.CharField(max_length=12, help_text="first letters of the secret, to tell tokens apart")
     digest = models.BinaryField(unique=True, editable=False)
@@ -172,8 +172,8 @@ class LoginAttempts(models.Model):
 
     key = models.CharField(max_length=64, primary_key=True)
     failures = models.IntegerField()
-    free_at = models.DateTimeField(help_text="when the next attempt is looked at")
-    expires = models.DateTimeField(db_index=True, help_text="when this counts no more")
+    free_at = models.DateTimeField(help_text="when the next attempt is accepted")
+    expires = models.DateTimeField(db_index=True, help_text="when this expires")
 
     class Meta:
         db_table = "login_attempts"

@@ -40,7 +40,7 @@ class DatasetReplica(models.Model):
     files = models.BigIntegerField(db_column="nfiles")
     bytes = models.BigIntegerField()
     complete = models.BooleanField()
-    at = models.DateTimeField(db_column="ts", db_default=Now(), help_text="when data management was asked")
+    at = models.DateTimeField(db_column="ts", db_default=Now(), help_text="when data management was queried")
 
     class Meta:
         db_table = "dataset_replicas"

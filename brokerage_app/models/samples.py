@@ -20,7 +20,7 @@ class Sample(models.Model):
     running_cores = models.IntegerField(null=True, blank=True)
     running_hs = models.FloatField(null=True, blank=True, help_text="HS23 of the cores of running jobs")
     queued_jobs = models.IntegerField(null=True, blank=True)
-    queued_hs = models.FloatField(null=True, blank=True, help_text="HS23 of the cores that queued jobs want")
+    queued_hs = models.FloatField(null=True, blank=True, help_text="HS23 of the cores that queued jobs request")
     idle_tasks = models.IntegerField(
         null=True, blank=True, help_text="open tasks without any open job; of the whole grid only"
     )

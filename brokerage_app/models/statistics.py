@@ -60,14 +60,14 @@ class QueueActivity(models.Model):
     site = models.CharField(max_length=128, primary_key=True, db_column="computingsite")
     last_start = models.DateTimeField(null=True, blank=True, db_column="laststart")
     started_per_h = models.FloatField(
-        default=0, help_text="jobs an hour that got a slot, over 6 hours up to 5 minutes ago"
+        default=0, help_text="jobs per hour that got a slot, over the 6 hours until 5 minutes ago"
     )
-    disk_io_kbps = models.FloatField(null=True, blank=True, help_text="mean over running jobs, a core")
+    disk_io_kbps = models.FloatField(null=True, blank=True, help_text="mean over running jobs, per core")
     transferring_to = models.JSONField(default=dict, help_text="transferring jobs by nucleus")
     pilots_3h = models.IntegerField(
         null=True, blank=True, help_text="calls of pilots; empty: not counted for 3 hours yet"
     )
-    batch_jobs = models.IntegerField(default=0, help_text="workers that run or wait in the batch system")
+    batch_jobs = models.IntegerField(default=0, help_text="workers running or queued in the batch system")
     silent_since = models.DateTimeField(
         null=True,
         blank=True,

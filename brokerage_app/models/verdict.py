@@ -48,8 +48,8 @@ class VerdictRecord(models.Model):
     reasons = models.JSONField(default=dict, help_text="{code: [site, ...]}")
     stopped = models.JSONField(null=True, blank=True, help_text="[code, sentence] of what stopped it before any site")
     sentence = models.TextField(blank=True, default="")
-    needs = models.JSONField(null=True, blank=True, help_text="what was asked for")
-    facts = models.JSONField(null=True, blank=True, help_text="what else the broker knew")
+    needs = models.JSONField(null=True, blank=True, help_text="the requirements")
+    facts = models.JSONField(null=True, blank=True, help_text="other inputs of the broker")
     snapshot = models.ForeignKey(
         GridSnapshot, models.SET_NULL, null=True, blank=True, db_index=False, help_text="the grid at about that time"
     )

@@ -20,17 +20,17 @@ class AttentionItem(models.Model):
     since = models.DateTimeField()
     size = models.BigIntegerField(default=0, help_text="how much is concerned, in `unit`")
     unit = models.CharField(max_length=32, blank=True, default="")
-    owner = models.CharField(max_length=128, blank=True, default="", help_text="whose it is: a user, a site, a share")
+    owner = models.CharField(max_length=128, blank=True, default="", help_text="owner: a user, a site or a share")
     path = models.CharField(max_length=500, help_text="the page that says more")
     rank = models.FloatField(default=0, help_text="higher is more urgent")
     first_seen = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
-    gone_at = models.DateTimeField(null=True, blank=True, help_text="when its cause was gone; empty: it is there")
+    gone_at = models.DateTimeField(null=True, blank=True, help_text="when its cause ended; empty: still open")
     acknowledged_by = models.CharField(max_length=128, blank=True, default="")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     snoozed_until = models.DateTimeField(null=True, blank=True)
     ticket = models.CharField(max_length=200, blank=True, default="")
-    note = models.CharField(max_length=1000, blank=True, default="", help_text="why somebody did what he did last")
+    note = models.CharField(max_length=1000, blank=True, default="", help_text="reason of the last action")
 
     class Meta:
         db_table = "attention_items"

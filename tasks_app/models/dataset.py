@@ -90,7 +90,7 @@ class Dataset(models.Model):
     provenance_id = big("provenanceid")
     container_name = text("containername", 255)
     status = text("status", 20, choices=[(s.value, s.value) for s in DatasetStatus])
-    state = text("state", 20, help_text="open, closed, mutable or missing, as data management last said")
+    state = text("state", 20, help_text="open, closed, mutable or missing, as last reported by data management")
     state_check_time = moment("statecehcktime", help_text="the column is spelt as in the JEDI documents")
     # Today's system spells it right: statements written for either work.
     also_state_check_time = models.GeneratedField(

@@ -21,13 +21,13 @@ class ErrorFingerprint(models.Model):
 
     id = models.AutoField(primary_key=True)
     component = models.CharField(
-        max_length=LONGEST_COMPONENT, help_text="the part that failed the job; empty: none said so"
+        max_length=LONGEST_COMPONENT, help_text="the component that reported the error; empty: none"
     )
     code = models.CharField(max_length=LONGEST_CODE)
     text = models.CharField(
-        max_length=LONGEST_TEXT, help_text="what the part said, with what differs from job to job masked"
+        max_length=LONGEST_TEXT, help_text="the message, with parts that differ from job to job masked"
     )
-    example = models.CharField(max_length=LONGEST_EXAMPLE, help_text="what it said the first time, word for word")
+    example = models.CharField(max_length=LONGEST_EXAMPLE, help_text="the first message, word for word")
     category = models.CharField(max_length=16, choices=[(c, c) for c in CATEGORIES])
     first_seen = models.DateTimeField()
     last_seen = models.DateTimeField()
@@ -58,7 +58,7 @@ class JobFailure(models.Model):
     """One failed job. Texts are empty where nothing is known."""
 
     id = models.BigIntegerField(primary_key=True, db_column="pandaid")
-    ended = models.DateTimeField(help_text="when it became failed, by our clock")
+    ended = models.DateTimeField(help_text="when the failure was recorded")
     fingerprint = models.ForeignKey(ErrorFingerprint, models.PROTECT, db_index=False)
     task_id = models.BigIntegerField(null=True, blank=True, db_column="jeditaskid")
     attempt = models.SmallIntegerField(db_column="attemptnr")

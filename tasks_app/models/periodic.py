@@ -23,8 +23,8 @@ class PeriodicTask(models.Model):
     last = moment("last")
     made = models.BigIntegerField(db_default=0, help_text="times that records were made")
     records = models.BigIntegerField(db_default=0)
-    skipped = models.BigIntegerField(db_default=0, help_text="times left out since too much was unprocessed")
-    missed = models.BigIntegerField(db_default=0, help_text="times that went by while the task or its agent rested")
+    skipped = models.BigIntegerField(db_default=0, help_text="times skipped because too much was unprocessed")
+    missed = models.BigIntegerField(db_default=0, help_text="times missed while the task or its agent was paused")
     ended = moment("ended")
     created = models.DateTimeField(db_default=Now())
 

@@ -31,9 +31,9 @@ class ErrorMatch(models.Model):
     pattern = text(
         "errordiag",
         512,
-        help_text="a regular expression that the error's text matches from its first character; empty fits any text",
+        help_text="regular expression for the beginning of the error's text; empty: any text",
     )
-    active = models.BooleanField(db_column="active", default=True, help_text="else it is only noted what it would do")
+    active = models.BooleanField(db_column="active", default=True, help_text="if not ticked, the effect is only logged")
     description = models.TextField(blank=True, default="", db_column="description")
 
     class Meta:
@@ -73,7 +73,7 @@ class RetryRule(ErrorMatch):
         "brokerage_app.WorkQueue", models.CASCADE, null=True, blank=True, db_column="workqueue_id"
     )
     expires = models.DateTimeField(
-        null=True, blank=True, db_column="expiration_date", help_text="does nothing from then"
+        null=True, blank=True, db_column="expiration_date", help_text="the rule has no effect from then on"
     )
 
     class Meta:
@@ -130,7 +130,9 @@ class RetryNote(models.Model):
     at = models.DateTimeField(db_column="at", db_default=Now())
     code = models.CharField(max_length=40, db_column="code")
     detail = models.TextField(db_column="detail")
-    applied = models.BooleanField(db_column="applied", default=True, help_text="false: an inactive rule was noted only")
+    applied = models.BooleanField(
+        db_column="applied", default=True, help_text="false: the rule was inactive and its effect only logged"
+    )
 
     class Meta:
         db_table = "job_retry_notes"

@@ -16,7 +16,7 @@ class ScoutReport(models.Model):
     id = models.BigAutoField(primary_key=True)
     task_id = models.BigIntegerField(db_column="jeditaskid")
     at = models.DateTimeField(db_column="at", db_default=Now())
-    scouts = models.BooleanField(db_column="scouts", help_text="a verdict on scouts; else a later look")
+    scouts = models.BooleanField(db_column="scouts", help_text="a verdict on scouts; else a later measurement")
     outcome = models.CharField(
         max_length=16,
         db_column="outcome",
@@ -25,7 +25,7 @@ class ScoutReport(models.Model):
     )
     code = models.CharField(max_length=40, blank=True, db_column="code", default="")
     detail = models.TextField(db_column="detail", help_text="the verdict as a sentence")
-    sample = models.IntegerField(db_column="sample", help_text="finished jobs that were looked at")
+    sample = models.IntegerField(db_column="sample", help_text="finished jobs in the sample")
     finished_jobs = models.BigIntegerField(db_column="finishedjobs", help_text="finished jobs of the task by then")
     presets: Any = models.JSONField(db_column="presets", help_text="the task's numbers before, by column")
     measured: Any = models.JSONField(db_column="measured", help_text="the numbers that were written, by column")

@@ -151,7 +151,7 @@ class Task(models.Model):
         db_column="fence", db_default=0, help_text="raised by every claim; a stale holder writes nothing"
     )
     next_check = models.DateTimeField(
-        db_column="next_check_at", db_default=Now(), help_text="no agent looks at the task before this time"
+        db_column="next_check_at", db_default=Now(), help_text="no agent handles the task before this time"
     )
 
     objects = TaskQuerySet.as_manager()

@@ -17,9 +17,9 @@ class SavedView(models.Model):
     page = models.CharField(max_length=32, help_text="the list, such as tasks")
     name = models.CharField(max_length=64)
     query = models.CharField(max_length=LONGEST_QUERY, blank=True, default="")
-    shared = models.BooleanField(default=False, help_text="everybody sees it")
-    pinned = models.BooleanField(default=False, help_text="its owner sees it on the overview")
-    is_usual = models.BooleanField(default=False, help_text="what its owner sees when the address says nothing")
+    shared = models.BooleanField(default=False, help_text="visible to everybody")
+    pinned = models.BooleanField(default=False, help_text="shown on the owner's overview")
+    is_usual = models.BooleanField(default=False, help_text="the owner's default view of the page")
     created = models.DateTimeField(db_default=Now())
 
     class Meta:

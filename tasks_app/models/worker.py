@@ -58,7 +58,7 @@ class Worker(models.Model):
     native_exit_code = number("nativeexitcode")
     native_status = text("nativestatus", 80)
     message = text("diagmessage", 500)
-    jobs = number("njobs", help_text="that it may run, as the instance says")
+    jobs = number("njobs", help_text="that it may run, as reported by the instance")
     computing_element = text("computingelement", 128)
     submission_host = text("submissionhost", 128)
     harvester_host = text("harvesterhost", 128)
