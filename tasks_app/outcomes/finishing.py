@@ -33,7 +33,7 @@ def resume_scouting(task_id: int, fence: int) -> None:
 def prepare(task_id: int, fence: int) -> None:
     """Every input file of the task is finished or failed for good: it gets its final status next."""
     task_moves.move_task(
-        task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good", fence=fence
+        task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed permanently", fence=fence
     )
 
 

@@ -89,7 +89,7 @@ def _conclude(
     numbers, verdict = _judge(cursor, task, progress, build_failures=_build_failures(cursor, task.id))
     done = f"{progress.finished} of {plural(progress.files, 'input file')} of scouts succeeded"
     if progress.exhausted:
-        done += f", {progress.exhausted} failed for good"
+        done += f", {progress.exhausted} failed permanently"
     if verdict.outcome is Outcome.FAILED:
         reason = verdict.reason.detail if verdict.reason else done
         _report(task, numbers, verdict, reason, scouting=True)

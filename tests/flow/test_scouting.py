@@ -142,7 +142,7 @@ def test_scouts_that_fail_are_tried_again_as_scouts_and_some_may_fail_for_good()
     drive(pilot)
     assert status(made) == "finished"
     assert ScoutReport.objects.get(scouts=True).detail.startswith(
-        "8 of 10 input files of scouts succeeded, 2 failed for good"
+        "8 of 10 input files of scouts succeeded, 2 failed permanently"
     )
     assert dataset(made).files_finished == 13
 

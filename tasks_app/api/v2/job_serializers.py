@@ -34,7 +34,7 @@ class FileSerializer(serializers.ModelSerializer[File]):
     status = serializers.CharField(
         source="seen_status",
         read_only=True,
-        help_text="`failed` of an input: for good, unless a retry gives it more attempts",
+        help_text="`failed` of an input: permanently, unless a retry gives it more attempts",
     )
 
     content = serializers.SerializerMethodField(help_text=_CONTENT)

@@ -80,7 +80,7 @@ def busy_task(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> T
         outcome="passed",
         sample=10,
         finished_jobs=10,
-        detail="9 of 10 input files of scouts succeeded, 1 failed for good (all files of the scouts are finished or have no "
+        detail="9 of 10 input files of scouts succeeded, 1 failed permanently (all files of the scouts are finished or have no "
         "attempt left); 9 jobs were measured; 190 more files are released",
         presets={
             "ram_count": 1000,
