@@ -15,9 +15,11 @@ MOST_NEW = 20_000
 """Objects that are made before the youngest are looked through: 700 by default."""
 
 
+gc.disable()  # from now on: Django and the site are imported before the tests are
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    gc.disable()
     try:
         return (yield)
     finally:
