@@ -73,11 +73,12 @@ def empty_tables(test: Any = None) -> None:
     from django.db import connection, transaction
 
     from jedisite.agents.passes import synchronise_after_migrate
+    from jedisite.database.sql import hot_cursor
 
     copied = _copied.cache_info().currsize > 0
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_with_rows())
-        found = [name for (name,) in cursor.fetchall()]
+    with transaction.atomic(), hot_cursor() as planned_once, connection.cursor() as cursor:
+        planned_once.execute(_with_rows())
+        found = [name for (name,) in planned_once.fetchall()]
         # Everything goes, so no reference has to be followed.
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("; ".join([f"DELETE FROM {name}" for name in found] + (_copied()[0] if copied else [])))  # noqa: S608

@@ -60,7 +60,10 @@ def key_of(row: str) -> str:
 
 def known_queues() -> Queues:
     """The work queues and shares of this installation."""
-    return _grouped_by(WorkQueue.objects.all(), GlobalShare.objects.filter(children=None))
+    return _grouped_by(
+        WorkQueue.objects.only("name", "share", "function"),
+        GlobalShare.objects.filter(children=None).only("name", "throttled"),
+    )
 
 
 def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Queues:

@@ -86,7 +86,7 @@ def look_around(rules: list[TimeoutRule], now: datetime, *, early: float = 0) ->
 
 def surroundings() -> Surroundings:
     """The queues as the information system describes them."""
-    queues = list(Queue.objects.all())
+    queues = list(Queue.objects.only("name", "status", "catchall", "data"))
     return Surroundings(
         {queue.name: queue_view(queue) for queue in queues},
         {queue.name: str(queue.data.get("workflow") or "") for queue in queues},

@@ -10,6 +10,7 @@ from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import JOB_OPEN, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.domain.throttling import finish_achieved
+from tasks_app.lifecycle import claims
 from tasks_app.models import Command, Task
 from tasks_app.outcomes.books import books_of
 from tasks_app.submission import command_queue
@@ -29,6 +30,8 @@ SELECT greatest(coalesce(sum(d.nfilestobeused - d.nfilesused - (
 @agent("goals", every=timeout_limits.limit("task.goal"), title="Finishes tasks that have reached their goal")
 def run() -> Pass:
     """Give the command to finish gently: no more jobs are made, those at work end."""
+    if not claims.states_in_use([TaskStatus.RUNNING]):
+        return Pass()
     waiting = Command.objects.filter(status="waiting").values("task_id")
     found = Task.objects.filter(status=TaskStatus.RUNNING, goal__isnull=False).exclude(pk__in=waiting).order_by("id")
     tasks = {task.id: task for task in found}
