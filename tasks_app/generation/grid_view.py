@@ -60,19 +60,17 @@ class GridView:
             facts = self._users.facts(task)
             verdict = decide(needs, self.grid, self.configuration, floor=self.floor, facts=facts, draw=random.random)
             return Brokered(needs, verdict, broker, facts)
-        crowd = self._crowd(broker, task)
+        # Users who want places count where the broker divides them.
+        crowd = self.places.crowd(task) if self.places is not None and broker == GENERIC else ALONE
         verdict = decide(needs, self.grid, self.configuration, floor=self.floor, crowd=crowd)
         # Jobs that are made later are counted in the same place.
         given = replace(crowd, queued=dict(crowd.queued)) if crowd.users > 1 else None
         return Brokered(needs, verdict, broker, given)
 
-    def room(self, choice: Choice, broker: str, task: Task) -> int:
-        """How many more jobs of a task a site takes that its broker chose."""
-        return room_of(choice, self.site(choice.site), self.floor, self._crowd(broker, task))
-
-    def _crowd(self, broker: str, task: Task) -> Crowd:
-        """The users who want places, where the broker of the task divides them."""
-        return self.places.crowd(task) if self.places is not None and broker == GENERIC else ALONE
+    def room(self, choice: Choice, decided: Brokered) -> int:
+        """How many more jobs a site takes that the broker chose, by what it was given."""
+        crowd = decided.facts if isinstance(decided.facts, Crowd) else ALONE
+        return room_of(choice, self.site(choice.site), self.floor, crowd)
 
     def made(self, name: str, jobs: int, task: Task, *, cores: int) -> None:
         """Count jobs that were made for a queue, each of so many cores."""

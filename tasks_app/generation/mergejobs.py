@@ -5,7 +5,7 @@ One transaction a task: its row is locked, then the jobs whose files are taken, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,6 @@ import psycopg
 from django.db import transaction
 
 from brokerage_app.brokers import generic
-from brokerage_app.cases.gathering import endpoint_of
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
@@ -22,29 +21,28 @@ from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.database.sql import hot_cursor, numbers
-from tasks_app.domain.scopes import scope_of
 from tasks_app.domain.states import TaskStatus
-from tasks_app.generation.builder import Builder, OutputStream, TaskFacts, job_walltime_s
-from tasks_app.generation.buildjobs import library_for
+from tasks_app.generation.job_building import library_at
+from tasks_app.generation.job_rows import SiteJobs
 from tasks_app.generation.picker import FIELDS, pick
+from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts, job_walltime_s
+from tasks_app.generation.rules.merge_plan import MASTER, plan_merges
 from tasks_app.generation.rules.sources import DatasetRow, Picked, Source
-from tasks_app.generation.store import Part, store
-from tasks_app.generation.turn_facts import TurnFacts, read_turn, row_of
+from tasks_app.generation.store import Bunch, store
+from tasks_app.generation.turn_facts import TurnFacts, masters_of, read_turn, row_of, stream_of
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
-from tasks_app.params.naming import NameTemplate
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.refining.policy import Transforms
-from tasks_app.splitting.chunk import Group, InputFile
+from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, limits_for, merge_name_fields
-from tasks_app.splitting.merging import Heap, merge_chunk, merge_groups, merge_inputs, merged_streams, nothing_more
+from tasks_app.splitting.merging import Heap, merged_streams, nothing_more
 from tasks_app.submission import sandboxes
 
 PRIORITY = 5000
 MEMORY_MB = 2000
 """Memory of a merge job that nobody has asked or measured."""
-MASTER = "TRN_LOG0"
 PRODUCERS_A_TURN = 20_000
 BEHIND_ALL = 2**62
 """Unmerged files come in any order: all that are ready stand in the list of files that are to be handed out."""
@@ -108,43 +106,42 @@ class Made:
     skipped: tuple[Skip, ...] = ()
 
 
-class MergeWork:
-    """What is read once of a task whose outputs are merged."""
+@dataclass(frozen=True, slots=True)
+class MergeFacts:
+    """What is read once of a task whose outputs are merged.
 
-    def __init__(self, task: Task, now: datetime) -> None:
-        work = read_turn(task, task.fence, now)
-        self.task, self.rule, self.numbers = task, work.rule, work.numbers
-        self.facts: TaskFacts = _facts(work)
-        self.of_first_jobs = work
-        self.needs: TaskNeeds = _needs(work)
-        label, vo = task.prod_source_label, task.vo
-        self.walltime_h: float | None = configuration().get("jobgen", "MERGE_JOB_MAX_WALLTIME", label, vo=vo)
-        datasets = Dataset.objects.filter(task_id=task.id, type__in=UNMERGED_TYPES).order_by("list_position", "id")
-        self.unmerged = {d.stream_name or "": _row_of(d) for d in datasets}
-        rows = OutputTemplate.objects.filter(task_id=task.id).exclude(dataset__type__in=UNMERGED_TYPES)
-        self.outputs = [
-            _stream(row, task) for row in rows.select_related("dataset").order_by("dataset__list_position", "id")
-        ]
-        self.input_name = next((d.name for d in work.inputs if d.master_id is None), "")
-        text = str((work.raw.get("mergeSpec") or {}).get("jobParameters") or "")
-        streams = {*self.unmerged, *(o.stream for o in self.outputs)}
-        self.template: JobParamsTemplate = compile_template(text, streams=streams, keep_order=True)
+    first        what its other jobs have in common and want
+    facts, needs the same of its merge jobs; `walltime_h`: how long they may run, None without a limit of their own
+    unmerged     the datasets that they read, by stream
+    outputs      what they may write
+    input_name   the dataset that the first jobs read: names of outputs have its fields
+    template     the command line of merge jobs
+    """
+
+    first: TurnFacts
+    facts: TaskFacts
+    needs: TaskNeeds
+    walltime_h: float | None
+    unmerged: Mapping[str, DatasetRow]
+    outputs: Sequence[OutputStream]
+    input_name: str
+    template: JobParamsTemplate
 
     def needs_at(self, site: SiteView) -> TaskNeeds:
         """Without a wish of the task the memory is what the site has, up to the usual."""
-        if self.task.merge_ram_count or not site.max_memory_mb:
+        if self.first.task.merge_ram_count or not site.max_memory_mb:
             return self.needs
         return replace(self.needs, memory_mb=min(self.needs.memory_mb, site.max_memory_mb))
 
     def limits(self, site: SiteView) -> SplitLimits:
         return limits_for(
-            self.rule,
-            self.numbers,
+            self.first.rule,
+            self.first.numbers,
             SiteNumbers(
                 cores=self.needs.cores_at(site),
                 core_power=site.core_power,
                 max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None,
-                max_time_s=job_walltime_s(self.walltime_h, self.task.base_walltime, site),
+                max_time_s=job_walltime_s(self.walltime_h, self.first.task.base_walltime, site),
             ),
             merging=True,
         )
@@ -172,26 +169,48 @@ class MergeWork:
         return logs if ":LOG}" in self.template.text else logs & self.template.names
 
 
-def _facts(work: TurnFacts) -> TaskFacts:
-    spec = work.raw.get("mergeSpec") or {}
+def read_merge(task: Task, now: datetime) -> MergeFacts:
+    """Read what the merge jobs of a task have to know. Raises BadTemplate, BadBuildError."""
+    first = read_turn(task, task.fence, now)
+    datasets = Dataset.objects.filter(task_id=task.id, type__in=UNMERGED_TYPES).order_by("list_position", "id")
+    unmerged = {d.stream_name or "": _row_of(d) for d in datasets}
+    rows = OutputTemplate.objects.filter(task_id=task.id).exclude(dataset__type__in=UNMERGED_TYPES)
+    rows = rows.select_related("dataset").order_by("dataset__list_position", "id")
+    outputs = [stream_of(row, task) for row in rows]
+    text = str((first.raw.get("mergeSpec") or {}).get("jobParameters") or "")
+    streams = {*unmerged, *(o.stream for o in outputs)}
+    return MergeFacts(
+        first=first,
+        facts=_facts(first),
+        needs=_needs(first),
+        walltime_h=configuration().get("jobgen", "MERGE_JOB_MAX_WALLTIME", task.prod_source_label, vo=task.vo),
+        unmerged=unmerged,
+        outputs=outputs,
+        input_name=next((d.name for d in masters_of(first.inputs)), ""),
+        template=compile_template(text, streams=streams, keep_order=True),
+    )
+
+
+def _facts(first: TurnFacts) -> TaskFacts:
+    spec = first.raw.get("mergeSpec") or {}
     facts = replace(
-        work.facts,
+        first.facts,
         processing_type=PROCESSING_TYPE,
         priority=PRIORITY,
         cpu_limit_s_per_mb=0,
         transformation=spec.get("transPath") or Transforms().merge,
     )
-    return replace(facts, name_fields=merge_name_fields(work.rule)) if facts.names_of_files else facts
+    return replace(facts, name_fields=merge_name_fields(first.rule)) if facts.names_of_files else facts
 
 
-def _needs(work: TurnFacts) -> TaskNeeds:
+def _needs(first: TurnFacts) -> TaskNeeds:
     """Merge jobs run where the files are, whatever the task says of sites."""
-    task = work.task
+    task = first.task
     cores = task.merge_core_count or 1
     each_core = (task.merge_ram_unit or "").startswith("MBPerCore")
     memory_mb = (task.merge_ram_count or 0) * (cores if each_core else 1)
     return replace(
-        work.needs,
+        first.needs,
         cores=cores,
         memory_mb=max(memory_mb, MEMORY_MB),
         memory_per_core=False,
@@ -214,19 +233,6 @@ def _row_of(dataset: Dataset) -> DatasetRow:
     return replace(row_of(dataset), attributes="", cursor=BEHIND_ALL)
 
 
-def _stream(row: OutputTemplate, task: Task) -> OutputStream:
-    return OutputStream(
-        row.id,
-        row.dataset_id,
-        row.dataset.name,
-        row.dataset.type,
-        row.stream_name or "",
-        scope_of(row.dataset.name, task.user),
-        endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
-        NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
-    )
-
-
 @transaction.atomic
 def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     """Make the merge jobs of a task that can be made now; none when somebody else has the task's row.
@@ -239,30 +245,30 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     )
     if task is None:
         return Made(0)
-    work = MergeWork(task, now)
-    no_sandbox = sandboxes.lacking(task_id, task.user, work.of_first_jobs.raw, work.of_first_jobs.template.text)
+    merge = read_merge(task, now)
+    no_sandbox = sandboxes.lacking(task_id, task.user, merge.first.raw, merge.first.template.text)
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
     made, skipped = 0, []
     with hot_cursor() as cursor:
-        logs = pick(cursor, task_id, work.unmerged[MASTER], PRODUCERS_A_TURN)
+        logs = pick(cursor, task_id, merge.unmerged[MASTER], PRODUCERS_A_TURN)
         by_site = _lock_producers(cursor, logs.files)
         for name in sorted(by_site):
             site = grid.sites.get(name)
             refusal = (
-                Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(work, site, name, grid)
+                Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(merge, site, name, grid)
             )
             if site is None or refusal:
                 skipped.append(refusal)
                 continue
             rest_too = name in heaps and nothing_more(heaps[name], now)
-            made += _merge_at(cursor, work, site, logs, by_site[name], now, rest_too=rest_too)
+            made += _merge_at(cursor, merge, site, logs, by_site[name], now, rest_too=rest_too)
     return Made(made, tuple(skip for skip in skipped if skip))
 
 
-def _refusal(work: MergeWork, site: SiteView | None, name: str, grid: Grid) -> Skip | None:
+def _refusal(merge: MergeFacts, site: SiteView | None, name: str, grid: Grid) -> Skip | None:
     if site is None:
         return Skip(name, codes.SITE_OFFLINE, "the queue does not exist any more")
-    return generic.refusal(work.needs_at(site), grid, site)
+    return generic.refusal(merge.needs_at(site), grid, site)
 
 
 def _lock_producers(cursor: psycopg.Cursor[Any], logs: Sequence[InputFile]) -> dict[str, set[int]]:
@@ -289,7 +295,7 @@ SELECT {FIELDS} FROM jedi_dataset_contents c
 
 def _merge_at(
     cursor: psycopg.Cursor[Any],
-    work: MergeWork,
+    merge: MergeFacts,
     site: SiteView,
     logs: Picked,
     producers: set[int],
@@ -300,38 +306,40 @@ def _merge_at(
     """Make the merge jobs of one site. Returns how many."""
     masters = [log for log in logs.files if log.boundary in producers]
     others: dict[str, tuple[int, Sequence[InputFile]]] = {}
-    for stream, row in work.unmerged.items():
+    for stream, row in merge.unmerged.items():
         if stream != MASTER:
-            values = {"task": work.task.id, "dataset": row.id, "jobs": numbers(sorted(producers))}
+            values = {"task": merge.first.task.id, "dataset": row.id, "jobs": numbers(sorted(producers))}
             cursor.execute(_OF_PRODUCERS, values)
             others[stream] = (row.id, [InputFile._make(found) for found in cursor.fetchall()])
-    arranged = merge_chunk(work.unmerged[MASTER].id, masters, others)
-    limits = work.limits(site)
-    groups = merge_groups(arranged.chunk, limits, rest_too=rest_too)
-    alike: dict[tuple[str, ...], list[Group]] = {}
-    for group in groups:
-        inputs = merge_inputs(group, arranged.streams, MASTER)
-        ordered = [inputs.pop(MASTER), *inputs.values()]
-        alike.setdefault(tuple(inputs), []).append(group._replace(files=ordered[0], secondaries=tuple(ordered[1:])))
+    limits = merge.limits(site)
+    planned = plan_merges(merge.unmerged[MASTER].id, masters, others, limits, rest_too=rest_too)
     again = {log.file_id for log in masters if log.attempt}
     logs_here = Picked(masters, {f: job for f, job in logs.old_jobs.items() if f in again}, logs.failures)
-    for streams, some in alike.items():
-        sources = [Source(work.unmerged[MASTER], logs_here), *(Source(work.unmerged[s], Picked([])) for s in streams)]
+    for streams, groups in planned.items():
+        sources = [Source(merge.unmerged[MASTER], logs_here), *(Source(merge.unmerged[s], Picked([])) for s in streams)]
         inputs_of = [MASTER, *streams]
         # Names of outputs have the fields of the input that the first jobs read.
-        named = [(work.input_name, stream) for stream in inputs_of]
-        builder = Builder(
-            work.facts, work.needs_at(site), site, limits, work.made_of(inputs_of), work.template, named, now
+        named = [(merge.input_name, stream) for stream in inputs_of]
+        reads_library = "LIB" in merge.template.names
+        jobs = SiteJobs(
+            merge.facts,
+            merge.needs_at(site),
+            site,
+            limits,
+            groups,
+            named,
+            merge.made_of(inputs_of),
+            merge.template,
+            now,
+            library_at(cursor, merge.first, site) if reads_library else None,
         )
-        first = work.of_first_jobs
-        if first.build is not None and "LIB" in work.template.names:
-            builder.use_library(library_for(cursor, first.facts, first.build, site, first.scope, now))
-        store(cursor, [Part(builder, some)], sources, None)
-    _note_merges(cursor, work, [file.file_id for group in groups for file in group.files], now)
-    return len(groups)
+        store(cursor, Bunch([jobs], sources))
+    made = [group for groups in planned.values() for group in groups]
+    _note_merges(cursor, merge, [file.file_id for group in made for file in group.files], now)
+    return len(made)
 
 
-def _note_merges(cursor: psycopg.Cursor[Any], work: MergeWork, logs: Sequence[int], now: datetime) -> None:
+def _note_merges(cursor: psycopg.Cursor[Any], merge: MergeFacts, logs: Sequence[int], now: datetime) -> None:
     """Which merge job takes the files of which job."""
     if not logs:
         return
@@ -340,5 +348,5 @@ def _note_merges(cursor: psycopg.Cursor[Any], work: MergeWork, logs: Sequence[in
            SELECT DISTINCT %(task)s::bigint, boundaryid, pandaid, %(now)s::timestamptz, 'merge', boundaryid
              FROM jedi_dataset_contents
             WHERE jeditaskid = %(task)s AND datasetid = %(dataset)s AND fileid = ANY(%(logs)s::bigint[])""",
-        {"task": work.task.id, "dataset": work.unmerged[MASTER].id, "logs": numbers(logs), "now": now},
+        {"task": merge.first.task.id, "dataset": merge.unmerged[MASTER].id, "logs": numbers(logs), "now": now},
     )

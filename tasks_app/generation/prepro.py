@@ -21,10 +21,10 @@ from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.states import TaskStatus
-from tasks_app.generation.builder import Builder
+from tasks_app.generation.job_rows import SiteJobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules.sources import Source
-from tasks_app.generation.store import Part, store
+from tasks_app.generation.store import Bunch, store
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
 from tasks_app.inputs.file_rows import hold
 from tasks_app.inputs.preprocessed import INPUT, LOG
@@ -128,16 +128,9 @@ def _store(turn: TurnFacts, needs: TaskNeeds, site: SiteView, now: datetime) -> 
         picked = pick(cursor, task.id, row, 1)
         if not picked.files:
             return False
-        build = Builder(
-            facts,
-            needs,
-            site,
-            turn.limits(site),
-            streams,
-            turn.template,
-            [(dataset.name, dataset.stream_name or "")],
-            now,
-        )
         group = Group(picked.files, (), 0, 0, 0, 0.0)
-        store(cursor, [Part(build, [group])], [Source(row, picked)], None)
+        inputs = [(dataset.name, dataset.stream_name or "")]
+        limits = turn.limits(site)
+        jobs = SiteJobs(facts, needs, site, limits, [group], inputs, streams, turn.template, now)
+        store(cursor, Bunch([jobs], [Source(row, picked)]))
     return True

@@ -14,9 +14,10 @@ import psycopg
 from jedisite.database.sql import copy_lines, hash_joins, take_ids
 from jedisite.database.sql import numbers as as_array
 from jedisite.vocabulary.words import plural
-from tasks_app.generation import builder as columns
-from tasks_app.generation.builder import Builder, Numbers, OutputStream
-from tasks_app.generation.buildjobs import attach
+from tasks_app.generation import job_rows as columns
+from tasks_app.generation.job_rows import Numbers, SiteJobs
+from tasks_app.generation.library_jobs import attach
+from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import file_uses, outbox
 from tasks_app.models import Dataset
@@ -37,67 +38,60 @@ class SeedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Jobs for one site."""
+class Bunch:
+    """Jobs of one task that are stored together: those of each site, and the datasets that they read.
 
-    build: Builder
-    groups: Sequence[Group]
-
-
-def store(
-    cursor: psycopg.Cursor[Any], parts: Sequence[Part], sources: Sequence[Source], seeds: SeedSource | None
-) -> int:
-    """Store the jobs of a step with all that belongs to them, in the caller's transaction. Returns their number.
-
-    `sources` are the master and the secondaries in the order of the groups' files. All sites of the step go into the
-    same statements.
+    `sources` are the master and the secondaries in the order of the groups' files.
     """
-    groups = [group for part in parts for group in part.groups]
-    count, task, streams = len(groups), parts[0].build.task, parts[0].build.streams
+
+    sites: Sequence[SiteJobs]
+    sources: Sequence[Source]
+    seeds: SeedSource | None = None
+
+
+def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
+    """Store a bunch of jobs with all that belongs to them, in the caller's transaction. Returns their number.
+
+    All sites go into the same statements.
+    """
+    sources, seeds = bunch.sources, bunch.seeds
+    groups = [group for site in bunch.sites for group in site.groups]
+    count, task, streams = len(groups), bunch.sites[0].task, bunch.sites[0].streams
     numbers, seed_rows = _take_numbers(cursor, streams, count, seeds)
-    shares = _shares(parts, numbers)
-    names = [part.build.output_names(part.groups, own) for part, own in shares]
+    shares = _shares(bunch.sites, numbers)
+    named = [(site, own, site.output_names(own)) for site, own in shares]
     failures = sources[0].picked.failures
     copy_lines(
-        cursor,
-        "jobs",
-        columns.JOB_COLUMNS,
-        chain.from_iterable(part.build.jobs(part.groups, own, failures) for part, own in shares),
+        cursor, "jobs", columns.JOB_COLUMNS, chain.from_iterable(site.jobs(own, failures) for site, own in shares)
     )
     copy_lines(
         cursor,
         "job_params",
         columns.PARAM_COLUMNS,
-        chain.from_iterable(
-            part.build.params(part.groups, made, own) for (part, own), made in zip(shares, names, strict=True)
-        ),
+        chain.from_iterable(site.params(names, own) for site, own, names in named),
     )
     if streams:
-        with_names = [(part.build, made, own) for (part, own), made in zip(shares, names, strict=True)]
         copy_lines(
             cursor,
             "jedi_dataset_contents",
             columns.OUTPUT_CONTENT_COLUMNS,
-            chain.from_iterable(build.output_contents(made, own) for build, made, own in with_names),
+            chain.from_iterable(site.output_contents(names, own) for site, own, names in named),
         )
         copy_lines(
             cursor,
             "job_files",
             columns.OUTPUT_FILE_COLUMNS,
-            chain.from_iterable(build.output_files(made, own) for build, made, own in with_names),
+            chain.from_iterable(site.output_files(names, own) for site, own, names in named),
         )
     copy_lines(
-        cursor,
-        "jobs_statuslog",
-        columns.LOG_COLUMNS,
-        chain.from_iterable(part.build.log(own, ME) for part, own in shares),
+        cursor, "jobs_statuslog", columns.LOG_COLUMNS, chain.from_iterable(site.log(own, ME) for site, own in shares)
     )
     counts = [Count(stream.dataset_id, new=count, used=count) for stream in streams]
     for index, source in enumerate(sources):
         counts += _use(cursor, task.id, source, _pairs(groups, index, numbers.jobs))
-    for part, own in shares:
-        if part.build.library is not None:
-            attach(cursor, task.id, part.build.library, own.jobs)
+    for site, own in shares:
+        if site.library is not None:
+            attach(cursor, task.id, site.library, own.jobs)
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
@@ -107,20 +101,20 @@ def store(
     return count
 
 
-def _shares(parts: Sequence[Part], numbers: Numbers) -> list[tuple[Part, Numbers]]:
-    """Each part with its own of the numbers."""
-    if len(parts) == 1:
-        return [(parts[0], numbers)]
+def _shares(sites: Sequence[SiteJobs], numbers: Numbers) -> list[tuple[SiteJobs, Numbers]]:
+    """The jobs of each site with their own of the numbers."""
+    if len(sites) == 1:
+        return [(sites[0], numbers)]
     shares, begin = [], 0
-    for part in parts:
-        end = begin + len(part.groups)
+    for site in sites:
+        end = begin + len(site.groups)
         own = Numbers(
             numbers.jobs[begin:end],
             [ids[begin:end] for ids in numbers.output_ids],
             [serials[begin:end] for serials in numbers.serials],
             numbers.seeds[begin:end],
         )
-        shares.append((part, own))
+        shares.append((site, own))
         begin = end
     return shares
 

@@ -12,8 +12,8 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.generation.builder import OutputStream, TaskFacts
-from tasks_app.generation.buildjobs import LOCAL, failing_sites
+from tasks_app.generation.library_jobs import LOCAL, failing_sites
+from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.generation.rules.sources import DatasetRow
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
@@ -110,19 +110,7 @@ class TurnFacts:
         return replace(self.needs, memory_mb=memory_mb, memory_raised=True)
 
     def streams(self) -> list[OutputStream]:
-        return [
-            OutputStream(
-                row.id,
-                row.dataset_id,
-                row.dataset.name,
-                row.dataset.type,
-                row.stream_name or "",
-                scope_of(row.dataset.name, self.task.user),
-                endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL,
-                NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
-            )
-            for row in self.outputs
-        ]
+        return [stream_of(row, self.task) for row in self.outputs]
 
     def reads_directly(self, site: SiteView) -> bool:
         return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
@@ -192,6 +180,21 @@ def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[
     """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
     merging = rule.flag("MO")
     return [t for t in templates if (t.dataset.type in UNMERGED_TYPES) is merging and t.stream_name != "LOG_MERGE"]
+
+
+def stream_of(row: OutputTemplate, task: Task) -> OutputStream:
+    """What the jobs of a task write of one template."""
+    dataset = row.dataset
+    return OutputStream(
+        row.id,
+        row.dataset_id,
+        dataset.name,
+        dataset.type,
+        row.stream_name or "",
+        scope_of(dataset.name, task.user),
+        endpoint_of(dataset.destination, dataset.storage_token) or LOCAL,
+        NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
+    )
 
 
 def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import psycopg
 from django.db import transaction
 
-from brokerage_app.vocabulary.verdict import Choice
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation import companions
-from tasks_app.generation.builder import Builder
-from tasks_app.generation.buildjobs import library_for
 from tasks_app.generation.generation_pass import GenerationPass
 from tasks_app.generation.grid_view import Brokered, GridView
+from tasks_app.generation.job_building import build_jobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules import explanation
 from tasks_app.generation.rules.explanation import Explanation
 from tasks_app.generation.rules.job_plan import FILES_A_STEP, JobPlan, Level, Place, files_to_read, plan_jobs
 from tasks_app.generation.rules.sources import Picked, Source
-from tasks_app.generation.store import Part, free_seeds, leave_out, store
+from tasks_app.generation.store import Bunch, leave_out, store
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
 from tasks_app.inputs.file_rows import hold
 from tasks_app.models import Dataset, Task
@@ -154,7 +151,7 @@ class Steps:
                     return False
                 files = picked.of_memory(level.memory_mb, least)
                 sources = companions.read_sources(cursor, turn, row, picked, files, self._most(level))
-                made = plan_jobs(
+                planned = plan_jobs(
                     sources,
                     level,
                     most=self._most(level),
@@ -162,13 +159,13 @@ class Steps:
                     scouting=turn.scouting,
                     skip_short=turn.skip_short,
                 )
-                if made.jobs:
-                    self._store(cursor, level, made, sources)
-                if made.left_out:
-                    leave_out(cursor, turn.task.id, sources[0], made.left_out)
-                if made.jobs or made.left_out or self._is_mended(cursor, made, sources[0], level):
+                if planned.jobs:
+                    self._store(cursor, build_jobs(cursor, turn, planned, level.memory_mb, sources, self.priorities))
+                if planned.left_out:
+                    leave_out(cursor, turn.task.id, sources[0], planned.left_out)
+                if planned.jobs or planned.left_out or self._is_mended(cursor, planned, sources[0], level):
                     return True
-                if made.reads_on:
+                if planned.reads_on:
                     limit = most_files
                     continue
                 self.stuck.add(level.memory_mb)
@@ -177,18 +174,17 @@ class Steps:
 
     def _level(self, memory_mb: int) -> Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
-        raised, found = memory_mb != self.turn.needs.memory_mb, self._broker(memory_mb)
-        if found.verdict.chosen:
-            chosen = sorted(found.verdict.chosen, key=lambda choice: choice.site)
-            return Level(memory_mb, [self._place(choice, found.broker) for choice in chosen], raised)
-        if raised:
-            self.unplaced[memory_mb] = found
-        return None
-
-    def _place(self, choice: Choice, broker: str) -> Place:
-        site = self.view.site(choice.site)
-        limits = self.turn.limits(site, choice.work_dir_mb)
-        return Place(site, choice, limits, self.view.room(choice, broker, self.turn.task))
+        raised, decided = memory_mb != self.turn.needs.memory_mb, self._broker(memory_mb)
+        if not decided.verdict.chosen:
+            if raised:
+                self.unplaced[memory_mb] = decided
+            return None
+        places = []
+        for choice in sorted(decided.verdict.chosen, key=lambda choice: choice.site):
+            site = self.view.site(choice.site)
+            limits = self.turn.limits(site, choice.work_dir_mb)
+            places.append(Place(site, choice, limits, self.view.room(choice, decided)))
+        return Level(memory_mb, places, raised)
 
     def _next_level(self, picked: Picked, usual: Level) -> Level | None:
         """The memory of the next jobs: that of the first file for which there is a site and of which jobs can be made."""
@@ -206,43 +202,20 @@ class Steps:
         """Jobs of one step."""
         return level.most_jobs(self.max_jobs - self.jobs)
 
-    def _store(self, cursor: psycopg.Cursor[Any], level: Level, made: JobPlan, sources: Sequence[Source]) -> None:
-        """Store the jobs of all sites, and count them on the snapshot of the sites."""
-        turn, streams = self.turn, self.turn.streams()
-        inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
-        parts = []
-        for place, groups in ((one.place, one.groups) for one in made.jobs):
-            platform = place.choice.platform
-            facts = replace(turn.facts, cmt_config=platform) if platform else turn.facts
-            build = Builder(
-                facts,
-                turn.needs_with(level.memory_mb),
-                place.site,
-                place.limits,
-                streams,
-                turn.template,
-                inputs,
-                turn.now,
-                self.priorities,
-            )
-            parts.append(Part(build, groups))
-            if self.priorities is not None:
-                self.priorities = self.priorities.after(len(groups))
-        if turn.build is not None:
-            for part in parts:
-                part.build.use_library(
-                    library_for(cursor, turn.facts, turn.build, part.build.site, turn.scope, turn.now)
-                )
-        seeds = free_seeds(cursor, turn.task.id, sum(len(part.groups) for part in parts)) if turn.has_seeds else None
-        self.jobs += store(cursor, parts, sources, seeds)
-        for part in parts:
-            site = self.view.site(part.build.site.name)
-            self.view.made(site.name, len(part.groups), turn.task, cores=turn.needs.cores_at(site))
+    def _store(self, cursor: psycopg.Cursor[Any], bunch: Bunch) -> None:
+        """Store the jobs of all sites, and count them on what the pass knows of the sites."""
+        turn, stored = self.turn, store(cursor, bunch)
+        self.jobs += stored
+        if self.priorities is not None:
+            self.priorities = self.priorities.after(stored)
+        for jobs in bunch.sites:
+            cores = turn.needs.cores_at(jobs.site)
+            self.view.made(jobs.site.name, len(jobs.groups), turn.task, cores=cores)
 
-    def _is_mended(self, cursor: psycopg.Cursor[Any], made: JobPlan, master: Source, level: Level) -> bool:
+    def _is_mended(self, cursor: psycopg.Cursor[Any], planned: JobPlan, master: Source, level: Level) -> bool:
         """See what the next job lacks. Returns whether that is mended."""
-        short = made.short_of
+        short = planned.short_of
         if short is not None and companions.add_copies(cursor, self.turn, short, master.files, self._most(level)):
             return True
-        self.lacks = explanation.lacking(made) or self.lacks
+        self.lacks = explanation.lacking(planned) or self.lacks
         return False

@@ -10,7 +10,7 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.domain.priorities import Boost, SerialPriority, Who, boost_of, read_boosts
 from tasks_app.domain.states import JOB_OPEN
 from tasks_app.domain.users_work import is_users, users_jobs
-from tasks_app.generation.builder import TaskFacts
+from tasks_app.generation.rules.common_facts import TaskFacts
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 
 _COUNTS = f"""

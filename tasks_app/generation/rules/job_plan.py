@@ -50,7 +50,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteJobs:
+class SiteShare:
     """The input of the jobs of one site."""
 
     place: Place
@@ -65,7 +65,7 @@ class JobPlan:
     it. `too_short`: sites for which it would be too short.
     """
 
-    jobs: Sequence[SiteJobs] = ()
+    jobs: Sequence[SiteShare] = ()
     left_out: Sequence[InputFile] = ()
     reads_on: bool = False
     short_of: Source | None = None
@@ -115,7 +115,7 @@ def plan_jobs(
     if cut.shares or cut.left_out:
         groups = cut.by_site()
         places = {place.site.name: place for place in level.places}
-        return JobPlan([SiteJobs(places[name], some) for name, some in groups.items()], cut.left_out)
+        return JobPlan([SiteShare(places[name], some) for name, some in groups.items()], cut.left_out)
     if cut.short_of is not None:
         return JobPlan(short_of=next(one for one in others if one.dataset.id == cut.short_of))
     if cut.too_short:

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jedisite.database.sql import hot_cursor
-from tasks_app.generation.builder import JOB_COLUMNS, LOG_COLUMNS, OUTPUT_CONTENT_COLUMNS, PARAM_COLUMNS
+from tasks_app.generation.job_rows import JOB_COLUMNS, LOG_COLUMNS, OUTPUT_CONTENT_COLUMNS, PARAM_COLUMNS
 from tasks_app.generation.turn_steps import generate
 from tasks_app.labs.bench import scene
 from tasks_app.labs.bench.database import Place, empty, settle

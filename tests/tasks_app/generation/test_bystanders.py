@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jedisite.database.sql import hot_cursor
 from tasks_app.agents import adder
 from tasks_app.ddm.base import FileInfo
-from tasks_app.generation import buildjobs
+from tasks_app.generation import library_jobs
 from tasks_app.inputs.slicers import slicer_of
 from tasks_app.models import Dataset, File, JobMetadata, JobOutputReport
 from tasks_app.params import buildstep
@@ -94,7 +94,7 @@ def test_a_library_that_is_ready_is_preferred_to_a_newer_one_that_is_being_built
 
     def usable() -> tuple[int, bool] | None:
         with hot_cursor() as cursor:
-            found = buildjobs._usable(cursor, task.id, step, "SE", now)
+            found = library_jobs._usable(cursor, task.id, step, "SE", now)
         return (found.dataset_id, found.ready) if found else None
 
     library("finished", of=make_task())

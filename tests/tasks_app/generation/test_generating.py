@@ -12,8 +12,8 @@ from jedisite.models import Agent
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.counts import statistics
 from tasks_app.explaining.why_task import look
-from tasks_app.generation.builder import Numbers
 from tasks_app.generation.generation_pass import GenerationPass
+from tasks_app.generation.job_rows import Numbers
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules.sources import Source
 from tasks_app.generation.store import FilesTakenError, _use, _use_seeds

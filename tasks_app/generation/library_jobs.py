@@ -22,7 +22,7 @@ from jedisite.database.sql import hot_cursor, numbers, take_ids
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, JobStatus
-from tasks_app.generation.builder import TaskFacts, job_walltime_s
+from tasks_app.generation.rules.common_facts import TaskFacts, job_walltime_s
 from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog, Task
 from tasks_app.params import buildstep
 from tasks_app.params.buildstep import BadBuildError, BuildStep, Library

@@ -1,4 +1,4 @@
-"""From groups of files to the rows of jobs, as text for COPY. Pure but for the log files' identifiers."""
+"""The jobs of one site as values, and their rows as text for COPY. Pure but for the identifiers of log files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from brokerage_app.formulas.memory import COMPENSATION_PERCENT
 from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
-from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.priorities import SerialPriority
+from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.buildstep import Library
-from tasks_app.params.naming import NameTemplate, middle_name
+from tasks_app.params.naming import middle_name
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.limits import MB, SplitLimits
@@ -108,75 +109,6 @@ LOG_COLUMNS = ("pandaid", "jobstatus", "modificationtime", "computingsite", "act
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
-    """What all jobs of a task share."""
-
-    id: int
-    name: str
-    user: str
-    vo: str | None
-    label: str | None
-    task_type: str | None
-    working_group: str | None
-    processing_type: str | None
-    transformation: str | None
-    priority: int
-    req_id: int | None
-    work_queue_id: int | None
-    gshare: str | None
-    resource_type: str | None
-    release: str | None
-    home_package: str | None
-    cmt_config: str | None
-    container: str | None
-    source_url: str
-    seed_offset: int
-    transfer_type: str = "direct"
-    """How inputs are read at sites that do not copy them."""
-    cpu_limit_s_per_mb: int = 0
-    base_walltime_s: int = 0
-    special_handling: str = ""
-    """Tags of the jobs, with commas; `sj` is a scout."""
-    name_fields: tuple[int, ...] = ()
-    """Fields of an input's name, counted from 1, that go into the names of outputs; of the dataset's name, or of the
-    file's with `names_of_files`."""
-    names_of_files: bool = False
-    resource_types: tuple[ResourceType, ...] = DEFAULT_TABLE
-    push: bool = False
-    """Whether each change of a job is told (PC of the split rule)."""
-    nucleus: str | None = None
-    """Where outputs are gathered."""
-    addresses: tuple[str, ...] = ()
-    """The user's own list of inputs, which nobody stages: a record `000007:name` stands for the eighth."""
-
-
-def job_walltime_s(configured_h: float | None, base_s: int | None, site: SiteView) -> int | None:
-    """Longest run of a job of a kind that has a limit of its own (hours, besides the task's base), else the queue's.
-
-    Never more than the queue allows; None is no limit.
-    """
-    most = site.max_walltime_s or None
-    if configured_h is None:
-        return most
-    own = round(configured_h * 3600) + (base_s or 0)
-    return min(own, most) if most else own
-
-
-@dataclass(frozen=True, slots=True)
-class OutputStream:
-    """One output or log of each job: its stream (OUTPUT0), dataset and the maker of names."""
-
-    template_id: int
-    dataset_id: int
-    dataset: str
-    type: str
-    stream: str
-    scope: str
-    endpoint: str
-    names: NameTemplate
-
-
-@dataclass(frozen=True, slots=True)
 class Numbers:
     """What the database has given for a bunch: ids of jobs, and ids and serial numbers of outputs, one list a stream."""
 
@@ -192,42 +124,45 @@ def _field(value: str | int | None) -> str:
     return str(value) if isinstance(value, int) else copy_text(value)
 
 
-class Builder:
-    """Makes the rows of the jobs of one task at one site."""
+@dataclass(frozen=True)
+class SiteJobs:
+    """The jobs of one task at one site, with all that their rows say but for the numbers that the database gives.
 
-    def __init__(
-        self,
-        task: TaskFacts,
-        needs: TaskNeeds,
-        site: SiteView,
-        limits: SplitLimits,
-        streams: Sequence[OutputStream],
-        template: JobParamsTemplate,
-        inputs: Sequence[tuple[str, str]],
-        now: datetime,
-        priorities: SerialPriority | None = None,
-    ) -> None:
-        """`inputs`: dataset name and stream of the master's files, then those of the secondaries in order.
+    task, needs     what they have in common, and what they want of the site
+    groups          the input of each
+    inputs          name and stream of the dataset of the master's files, then of each secondary in order
+    streams         what each writes
+    template        their command line
+    library         what they read that a build job makes; until it is ready they wait for it
+    priorities      of jobs whose number counts; without, all have the task's
+    """
 
-        `priorities` are those of jobs whose number counts; without, all have the task's.
-        """
-        self.task, self.needs, self.site, self.limits = task, needs, site, limits
-        self.streams, self.template, self.priorities = streams, template, priorities
-        self.input_streams = [stream for _, stream in inputs]
-        self.moment = now.isoformat()
-        self._middle = middle_name(inputs[0][0], task.name_fields) if inputs and not task.names_of_files else ""
-        self.library: Library | None = None
-        self._tail = self._constant_columns()
+    task: TaskFacts
+    needs: TaskNeeds
+    site: SiteView
+    limits: SplitLimits
+    groups: Sequence[Group]
+    inputs: Sequence[tuple[str, str]]
+    streams: Sequence[OutputStream]
+    template: JobParamsTemplate
+    now: datetime
+    library: Library | None = None
+    priorities: SerialPriority | None = None
+
+    @cached_property
+    def _moment(self) -> str:
+        return self.now.isoformat()
+
+    @cached_property
+    def _dataset_middle(self) -> str:
+        if not self.inputs or self.task.names_of_files:
+            return ""
+        return middle_name(self.inputs[0][0], self.task.name_fields)
 
     def memory_mb(self) -> int:
         """What the jobs ask for: nine tenths of the declared memory, since sites allow a little more than they state."""
         declared = self.needs.memory_at(self.site)
         return declared * COMPENSATION_PERCENT // 100 if declared else self.site.max_memory_mb
-
-    def use_library(self, library: Library) -> None:
-        """The jobs from now on read this library; until it is ready they wait for it."""
-        self.library = library
-        self._tail = self._constant_columns()
 
     @property
     def status(self) -> str:
@@ -235,7 +170,7 @@ class Builder:
         return "defined" if self.library is not None and not self.library.ready else "activated"
 
     def _constant_columns(self) -> str:
-        task, site, now = self.task, self.site, self.moment
+        task, site, now = self.task, self.site, self._moment
         cores, memory_mb = self.needs.cores_at(site), self.memory_mb()
         destination = next((s.dataset for s in self.streams if s.type in ("output", "trn_output")), None)
         values: list[str | int | None] = [
@@ -282,11 +217,11 @@ class Builder:
         expected = max(math.ceil(group.walltime_s), LEAST_WALLTIME_S)
         return min(expected, most) if most else expected
 
-    def jobs(self, groups: Sequence[Group], numbers: Numbers, failures: Mapping[int, int]) -> Iterator[str]:
-        head = copy_text(self.task.name)
+    def jobs(self, numbers: Numbers, failures: Mapping[int, int]) -> Iterator[str]:
+        head, tail = copy_text(self.task.name), self._constant_columns()
         limits, per_mb = self.limits, self.task.cpu_limit_s_per_mb
         priority, serial = self.task.priority, self.priorities
-        for index, (group, job_id) in enumerate(zip(groups, numbers.jobs, strict=True)):
+        for index, (group, job_id) in enumerate(zip(self.groups, numbers.jobs, strict=True)):
             files = group.files
             attempt = 1 + (files[0].attempt if len(files) == 1 else max(f.attempt for f in files))
             failed = max((failures.get(f.file_id, 0) for f in files), default=0) if failures else 0
@@ -301,23 +236,23 @@ class Builder:
             yield (
                 f"{job_id}\t{head}.{job_id}\t{attempt}\t{attempt}\t{failed}\t{len(files)}\t{group.input_bytes}\t"
                 f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"
-                f"{self._tail}"
+                f"{tail}"
             )
 
     def log(self, numbers: Numbers, by: str) -> Iterator[str]:
         reason = copy_text(self.library.waits) if self.library is not None else ""
-        tail = f"\t{self.status}\t{self.moment}\t{_field(self.site.queue)}\t{by}\t{reason}\n"
+        tail = f"\t{self.status}\t{self._moment}\t{_field(self.site.queue)}\t{by}\t{reason}\n"
         return (f"{job_id}{tail}" for job_id in numbers.jobs)
 
     def middle(self, group: Group) -> str:
         """What `${MIDDLENAME}` becomes in a job."""
         if not self.task.names_of_files:
-            return self._middle
+            return self._dataset_middle
         return middle_name(group.files[0].lfn, self.task.name_fields)
 
-    def output_names(self, groups: Sequence[Group], numbers: Numbers) -> list[list[str]]:
+    def output_names(self, numbers: Numbers) -> list[list[str]]:
         """Names by stream, each in the order of the jobs."""
-        middles = [self.middle(group) for group in groups] if self.task.name_fields else ()
+        middles = [self.middle(group) for group in self.groups] if self.task.name_fields else ()
         return [
             stream.names.names(serials, numbers.jobs, middles)
             for stream, serials in zip(self.streams, numbers.serials, strict=True)
@@ -326,7 +261,7 @@ class Builder:
     def output_contents(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         for stream, ids, lfns in zip(self.streams, numbers.output_ids, names, strict=True):
             middle = f"\t{stream.dataset_id}\t{stream.type}\t"
-            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t0\t1\t{self.moment}\t0\t0\n"
+            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t0\t1\t{self._moment}\t0\t0\n"
             for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{job_id}{tail}"
 
@@ -340,14 +275,14 @@ class Builder:
                 guid = str(uuid.uuid4()) if is_log else NULL
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"
 
-    def params(self, groups: Sequence[Group], names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
+    def params(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         render = self.template.render
         made = [stream.stream for stream in self.streams]
-        serials = _largest(numbers.serials)
-        for index, (group, job_id) in enumerate(zip(groups, numbers.jobs, strict=True)):
-            streams = _input_names(self.input_streams, group)
+        serials, inputs = _largest(numbers.serials), [stream for _, stream in self.inputs]
+        for index, (group, job_id) in enumerate(zip(self.groups, numbers.jobs, strict=True)):
+            streams = _input_names(inputs, group)
             if self.task.addresses:
-                first = self.input_streams[0]
+                first = inputs[0]
                 streams[first] = [self.task.addresses[int(lfn.partition(":")[0])] for lfn in streams[first]]
             for stream, lfns in zip(made, names, strict=True):
                 streams[stream] = (lfns[index],)
