@@ -161,9 +161,9 @@ def sources() -> Iterator[tuple[str, str, ast.AST]]:
     """Every piece of the code, with its file and that file's text."""
     for app in ("jedisite", "brokerage_app", "tasks_app", "events_app"):
         for path in sorted((ROOT / app).rglob("*.py")):
-            text = path.read_text()
+            name, text = str(path.relative_to(ROOT)), path.read_text()
             for node in ast.walk(ast.parse(text)):
-                yield str(path.relative_to(ROOT)), text, node
+                yield name, text, node
 
 
 def is_constant(node: ast.expr) -> bool:
