@@ -17,28 +17,28 @@ class Term(NamedTuple):
 GLOSSARY: Final = (
     Term(
         "Consumer",
-        "A job of event service: it takes event ranges of an input until none is left, and several may work on one input. "
-        "This site does not offer event service.",
+        "A job of event service: it takes event ranges of an input until none is left, and several may work on one "
+        "input. This site does not offer event service.",
     ),
     Term(
         "Dataset",
-        "A list of files under one name. A task reads datasets and makes new ones; a container is a dataset whose members "
-        "are datasets.",
+        "A list of files under one name. A task reads datasets and makes new ones; a container is a dataset whose "
+        "members are datasets.",
     ),
     Term(
         "Event range",
-        "A few neighbouring events of a file that event service hands out as one piece of work. This site does not offer "
-        "event service.",
+        "A few neighbouring events of a file that event service hands out as one piece of work. This site does not "
+        "offer event service.",
     ),
     Term(
         "File record",
-        "The record that one task has of one file, or of one slice of its events: whether it waits, is in a job, or is "
-        "processed, and how many attempts it has left.",
+        "The record that one task has of one file, or of one slice of its events: whether it waits, is in a job, or "
+        "is processed, and how many attempts it has left.",
     ),
     Term(
         "Gate",
-        "One condition that a task or a job has to pass before it goes on. Why asks the gates in their order; the first “no” "
-        "is what it waits for.",
+        "One condition that a task or a job has to pass before it goes on. The tab Why shows the gates in order; the "
+        "first “no” is what the task or job waits for.",
     ),
     Term(
         "Harvester",
@@ -46,43 +46,43 @@ GLOSSARY: Final = (
     ),
     Term(
         "Job",
-        "One run of a task's program on some of its input, at one queue. A failed job is not run again: its files go into "
-        "another job while they have attempts left.",
+        "One run of a task's program on some of its input, at one queue. A failed job is not run again: its files go "
+        "into another job while they have attempts left.",
     ),
     Term(
         "Jumbo job",
-        "A large job of event service that takes event ranges from many inputs of a task. This site does not offer event "
-        "service.",
+        "A large job of event service that takes event ranges from many inputs of a task. This site does not offer "
+        "event service.",
     ),
     Term(
         "Nucleus",
-        "A site whose storage gathers the outputs of a task, wherever its jobs run. Production tasks that need one get it "
-        "before their jobs are made.",
+        "A site whose storage gathers the outputs of a task, wherever its jobs run. Production tasks that need one "
+        "get it before their jobs are made.",
     ),
     Term(
         "Pilot",
-        "A program on a worker node that asks this server for a job, copies its input, runs it within its limits, stores the "
-        "outputs and reports.",
+        "A program on a worker node that asks this server for a job, copies its input, runs it within its limits, "
+        "stores the outputs and reports.",
     ),
     Term(
         "Queue",
-        "One kind of slots at a site, with limits of memory, time and disk, and with a status (PanDA queue). Brokers send "
-        "jobs to queues. A work queue is something else.",
+        "One kind of slots at a site, with limits of memory, time and disk, and with a status (PanDA queue). Brokers "
+        "send jobs to queues. A work queue is something else.",
     ),
     Term(
         "Retry rule",
-        "A row that says what a certain error changes: more memory, more CPU time, smaller jobs, a limit on attempts, or no "
+        "A rule on what follows a certain error: more memory, more CPU time, smaller jobs, a limit on attempts, or no "
         "further attempt.",
     ),
     Term(
         "Scout",
-        "One of the first jobs of a task. What scouts measure replaces what was declared, and a task whose scouts fail gets "
-        "no further jobs.",
+        "One of the first jobs of a task. What scouts measure replaces what was declared, and a task whose scouts "
+        "fail gets no further jobs.",
     ),
     Term(
         "Share",
-        "A part of the computing power that is promised to one kind of work, in per cent of the share above it. Pilots get "
-        "jobs of the share that is furthest below its target.",
+        "A part of the computing power that is promised to one kind of work, in per cent of the share above it. "
+        "Pilots get jobs of the share that is furthest below its target.",
     ),
     Term(
         "Site",
@@ -90,18 +90,18 @@ GLOSSARY: Final = (
     ),
     Term(
         "Task",
-        "What somebody submits: which data to read, which program to run on it, and what to write. It is split into jobs and "
-        "is done when all of its input is processed.",
+        "What a user submits: which data to read, which program to run on it, and what to write. It is split into "
+        "jobs and is done when all of its input is processed.",
     ),
     Term(
         "Verdict",
-        "What a broker decided for a task at one time: the queues that it chose, and for every other queue the first reason "
-        "against it. Verdicts are kept.",
+        "What a broker decided for a task at one time: the queues that it chose, and for every other queue the first "
+        "reason against it. Verdicts are kept.",
     ),
     Term(
         "Work queue",
-        "A group of tasks for which jobs are made and throttled together. The criteria of the work queues say to which one a "
-        "task belongs.",
+        "A group of tasks for which jobs are made and throttled together. The criteria of the work queues decide to "
+        "which one a task belongs.",
     ),
     Term(
         "Worker",

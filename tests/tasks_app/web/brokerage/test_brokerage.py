@@ -83,7 +83,7 @@ def test_the_why_page_of_a_task(
 
 def test_a_task_that_nobody_decided_on(reader: Client, make_task: Callable[..., Task]) -> None:
     text = reader.get(f"/tasks/{make_task().id}/why/").content.decode()
-    assert "No broker has been asked about this task yet" in text and "format=csv" not in text
+    assert "No broker decision on this task yet" in text and "format=csv" not in text
 
 
 def test_the_page_of_a_decision(
