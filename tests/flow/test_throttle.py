@@ -91,7 +91,7 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
     assert generate() == 0
     said = task(made).error_dialog or ""
     assert said.startswith(
-        "Throttled: no job runs and enough are queued: 0 jobs run and 6 jobs are queued (whole queue), 5"
+        "Throttled: no job runs and enough are queued: 0 jobs run and 6 jobs are queued (whole queue), the limit is 5"
     )
     record = ThrottleRecord.objects.get()
     assert (record.queue, record.code, record.passed) == (f"queue:{queue.id}", "throttled_none_running", False)
@@ -203,7 +203,7 @@ def test_urgent_tasks_do_not_pass_the_cap_on_running_jobs() -> None:
     crowd(queue, 3, "running")
     made = ready_task(queue, priority=900)
     assert generate() == 0
-    assert "3 jobs run (whole queue), 2 may run" in (task(made).error_dialog or "")
+    assert "3 jobs run (whole queue), the cap is 2" in (task(made).error_dialog or "")
 
 
 def test_one_pass_makes_no_more_than_the_group_may_have() -> None:
@@ -270,7 +270,7 @@ def test_slots_that_stand_by_count_as_running() -> None:
     configure("NRUNNINGCAP_MC", 3)
     made = ready_task(queue)
     assert generate() == 0
-    assert "4 jobs run (whole queue), 3 may run" in (task(made).error_dialog or "")
+    assert "4 jobs run (whole queue), the cap is 3" in (task(made).error_dialog or "")
 
 
 def test_an_installation_without_shares_counts_nothing(django_assert_max_num_queries: Any) -> None:
