@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tasks_app.commands import obeying
 from tasks_app.domain.states import (
     DATASET_MOVES,
     FILE_MOVES,
@@ -20,7 +19,7 @@ from tasks_app.domain.states import (
     TaskStatus,
     check_task_move,
 )
-from tasks_app.domain.task_commands import COMMANDS, TaskCommand
+from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskStatusLog
 
@@ -132,7 +131,3 @@ def test_a_job_that_has_ended_stays_as_it_is_and_none_goes_back_to_the_queue_fro
 @pytest.mark.parametrize("table", [*DATASET_MOVES.values(), *FILE_MOVES.values()])
 def test_what_a_dataset_or_file_may_become_is_a_state_of_its_own_table(table: dict[str, frozenset[str]]) -> None:
     assert {new for nexts in table.values() for new in nexts} <= set(table)
-
-
-def test_each_command_is_carried_out_by_a_function() -> None:
-    assert set(obeying.HANDLERS) == set(COMMANDS) == set(TaskCommand)

@@ -12,10 +12,10 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
-from tasks_app.commands.act_words import QUESTIONS, WITHOUT_EFFECT, field_of, question
+from tasks_app.commands.act_words import WITHOUT_EFFECT, field_of
 from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
-from tasks_app.params.acts import ACTS, JOB_ACTS
+from tasks_app.params.acts import ACTS
 from tasks_app.submission import amending
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
@@ -475,9 +475,3 @@ def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, mak
     for page in ("/audit/?view=all", f"/tasks/{task.id}/audit/"):
         text = text_of(operator.get(page))
         assert "Retry" in text and "Leave child tasks alone: yes, Ignore the limits on retries: yes" in text
-
-
-def test_every_act_has_a_question_in_plain_english() -> None:
-    assert set(QUESTIONS) == {*ACTS, *JOB_ACTS}
-    assert question("needs", "task 7") == "Change what jobs of task 7 need"
-    assert all(":" not in question(name, "task 7") for name in QUESTIONS)

@@ -14,12 +14,13 @@ from brokerage_app.models import Queue
 from jedisite.identity.callers import Caller, Role
 from tasks_app.commands import bulk
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.domain.task_commands import COMMANDS
+from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.params.acts import ACTS
+from tasks_app.params.command_parameters import PARAMETERS
 from tasks_app.web.commands import command_buttons
 from tests.tasks_app.params.dictionaries import smallest
 
@@ -67,10 +68,13 @@ def tasks_of(make_task: Make, status: str) -> Iterator[tuple[str, Task]]:
 OF_OTHERS = "[Rr]etry the parent|once the parent task is done.*"
 """Advice on another task, or on what to do at another time."""
 AGAIN = ("retry", "incexec", "increase_attempts")
+VALUES: dict[str, Any] = {"text": "A", "integer": 1, "number": 1.0, "flag": True, "object": {"ramCount": 1}}
+"""What is given for a parameter without which there is no command."""
 
 
 def give(client: Client, task: Task, command: str) -> Any:
-    body = {"command": command, "reason": "why", **({"site": "CERN"} if command == "reassign" else {})}
+    needed = {key.name: VALUES[key.kind] for key in PARAMETERS.get(TaskCommand(command), ()) if key.required}
+    body = {"command": command, "reason": "why", **needed, **({"site": "CERN"} if command == "reassign" else {})}
     answer = client.post(f"/api/v2/tasks/{task.id}/commands/", body, content_type="application/json")
     Command.objects.all().delete()
     return answer
