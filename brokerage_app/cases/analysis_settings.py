@@ -10,7 +10,7 @@ from brokerage_app.cases.analysis_weights import BASE_WEIGHTS, BaseWeight
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.stabiliser import StabiliserLimits
-from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, UserUsage
 
 MOST_CHOSEN: Final = 10
 ANY_DISK_IO: Final = 1e10
@@ -118,7 +118,7 @@ class AnalysisFacts:
 
     who: str = "the user"
     is_group: bool = False
-    usage: Usage = field(default_factory=Usage)
+    usage: UserUsage = field(default_factory=UserUsage)
     quotas: tuple[Quota, ...] = ()
     full_endpoints: frozenset[str] = frozenset()
     share: ShareState = field(default_factory=ShareState)

@@ -12,6 +12,7 @@ from brokerage_app.vocabulary.verdict import Choice
 
 MIN_QUEUE: Final = 20
 QUEUED_TO_RUNNING: Final = 2
+"""As many jobs may be queued at a queue for each that runs there."""
 ALWAYS: Final = 5
 """Jobs that a user may always have queued at a site that has places, however many users there are."""
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from brokerage_app.formulas.queue_room import QUEUED_TO_RUNNING
 from brokerage_app.policy.configuration import Configuration
 
 FLOOR: Final = 20
-QUEUED_TO_RUNNING: Final = 2
 EMPTY_PART: Final = 0.25
 """Part of the jobs that may be queued below which a queue is empty."""
 BUSY_PART: Final = 0.375

@@ -17,6 +17,7 @@ from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.skip import Skip
 
 QUEUED_TO_RUNNING: Final = 2
+"""As many times the cap of running jobs or cores may be queued."""
 SHARE_WITH_CLASSES: Final = "User Analysis"
 """Tasks of other shares do not wait for users who run less."""
 CLASS_C_PERCENT: Final = 90.0
@@ -27,7 +28,7 @@ UNKNOWN_USER_FACTOR: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UserUsage:
     """Jobs and cores of one user, or of one working group: queued ones are defined to starting, throttled included."""
 
     running_jobs: int = 0
@@ -83,7 +84,7 @@ class ShareState:
 def refusal(
     *,
     who: str,
-    usage: Usage,
+    usage: UserUsage,
     caps: Caps,
     share: str = "",
     state: ShareState | None = None,
@@ -110,7 +111,7 @@ def refusal(
     return _over_quota(quotas, merging=merging)
 
 
-def _over_cap(who: str, usage: Usage, caps: Caps) -> Skip | None:
+def _over_cap(who: str, usage: UserUsage, caps: Caps) -> Skip | None:
     rows = (
         (codes.USER_RUNNING_JOBS, "running job", usage.running_jobs, caps.jobs, 1),
         (codes.USER_QUEUED_JOBS, "queued job", usage.queued_jobs, caps.jobs, QUEUED_TO_RUNNING),

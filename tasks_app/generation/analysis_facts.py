@@ -15,7 +15,7 @@ from brokerage_app.policy import classes
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.shares import ShareTree
-from brokerage_app.policy.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Usage
+from brokerage_app.policy.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, UserUsage
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.retry_rules import SITE_ENDS
 from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus
@@ -25,7 +25,7 @@ from tasks_app.models import Task
 
 Who = tuple[str, str]
 """A user and "", or "" and a working group, whose jobs count for the group."""
-NOBODY: Final = Usage()
+NOBODY: Final = UserUsage()
 QUOTA_VALID: Final = timedelta(hours=1)
 
 # Jobs that wait for a pilot, or to be allowed to; what waits for its library or its files counts too.
@@ -92,7 +92,7 @@ class AnalysisUsers:
         had = self._made.get(who_of(task), (0, 0))
         self._made[who_of(task)] = had[0] + jobs, had[1] + cores
 
-    def _usage_of(self, who: Who, vo: str) -> Usage:
+    def _usage_of(self, who: Who, vo: str) -> UserUsage:
         of = "GROUP" if who[1] else "USER"
         caps = [self._configuration.get("prio_mgr", f"CAP_RUNNING_{of}_{what}", vo=vo) for what in ("JOBS", "CORES")]
         if caps == [None, None]:
@@ -102,11 +102,11 @@ class AnalysisUsers:
         return replace(usage, queued_jobs=usage.queued_jobs + jobs, queued_cores=usage.queued_cores + cores)
 
     @cached_property
-    def _usage(self) -> Mapping[Who, Usage]:
+    def _usage(self) -> Mapping[Who, UserUsage]:
         with hot_cursor() as cursor:
             cursor.execute(_USAGE, {"queued": QUEUED, "open": sorted(JOB_OPEN)})
             return {
-                (user, group): Usage(running, queued, cores, waiting)
+                (user, group): UserUsage(running, queued, cores, waiting)
                 for user, group, running, queued, cores, waiting in cursor
             }
 

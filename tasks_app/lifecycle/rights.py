@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jedisite.identity.callers import Caller, Right
-from jedisite.vocabulary.roles import RIGHT_WORDS
+from jedisite.vocabulary.roles import RIGHT_WORDS, Caller, Right
 from tasks_app.domain.task_commands import Giver
 from tasks_app.models import Task
 from tasks_app.params.acts import ACTS

@@ -16,6 +16,7 @@ from datetime import datetime
 from django.db import connection, transaction
 from django.db.models import Q
 
+from brokerage_app.policy.userthrottle import Caps
 from jedisite.agents.passes import owner
 from tasks_app.configured import site_limits, timeout_limits
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING
@@ -24,7 +25,7 @@ from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.models import Task
 from tasks_app.upkeep.overdue import MERGE
-from tasks_app.upkeep.rules.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
+from tasks_app.upkeep.rules.usercaps import Kind, UserLoad, dialog, kind_of, over, queue_step, still_over
 
 ME = "user_caps"
 JOBS = 5000
@@ -64,7 +65,7 @@ def limits_in_force() -> UserLimits:
 class UsersWork:
     """Usage by user and by group, and the GB that are on their way for each user, by kind."""
 
-    usage: Mapping[Who, Usage]
+    usage: Mapping[Who, UserLoad]
     volumes: Mapping[Kind, Mapping[str, float]]
 
 
@@ -116,11 +117,11 @@ SELECT coalesce(produsername, ''), sum(coalesce(inputfilebytes, 0)) FROM jobs j
 """  # noqa: S608
 
 
-def _usage() -> dict[Who, Usage]:
+def _usage() -> dict[Who, UserLoad]:
     with connection.cursor() as cursor:
         cursor.execute(_USAGE)
         return {
-            (user, group): Usage(running, queued, int(cores), group=bool(group))
+            (user, group): UserLoad(running, queued, int(cores), group=bool(group))
             for user, group, running, queued, cores in cursor.fetchall()
         }
 

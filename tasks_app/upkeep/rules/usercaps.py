@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from brokerage_app.policy.userthrottle import QUEUED_TO_RUNNING, Caps
 from jedisite.vocabulary.words import plural, thousands
 
 NEAR: Final = 0.95
@@ -17,22 +18,13 @@ KEPT: Final = 0.85
 """Part of the cap below which throttled tasks go on."""
 LET_GO: Final = 0.9
 """Part of the cap below which held jobs are queued again."""
-QUEUED_TO_RUNNING: Final = 2
 
 Kind = Literal["jobs", "prestaging", "transfer"]
 KINDS: Final[tuple[Kind, ...]] = ("jobs", "prestaging", "transfer")
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """The most running jobs and cores in use; None is no cap."""
-
-    jobs: float | None = None
-    cores: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
+class UserLoad:
     """The jobs of one user, or of one working group with `group`."""
 
     running: int
@@ -41,18 +33,18 @@ class Usage:
     group: bool = False
 
 
-def over(usage: Usage, caps: Caps) -> str | None:
+def over(usage: UserLoad, caps: Caps) -> str | None:
     """Why tasks are to be throttled, as a sentence; None when they are not."""
     near = 1.0 if usage.group else NEAR
     return _beyond(usage, caps, near, near, 1.0)
 
 
-def still_over(usage: Usage, caps: Caps) -> str | None:
+def still_over(usage: UserLoad, caps: Caps) -> str | None:
     """Why throttled tasks stay so; None when they may go on."""
     return _beyond(usage, caps, KEPT, KEPT, KEPT)
 
 
-def _beyond(usage: Usage, caps: Caps, running: float, queued: float, cores: float) -> str | None:
+def _beyond(usage: UserLoad, caps: Caps, running: float, queued: float, cores: float) -> str | None:
     if caps.jobs is not None and usage.running > running * caps.jobs:
         return f"{plural(usage.running, 'job is', 'jobs are')} running, the cap is {_cap(caps.jobs)}"
     if caps.jobs is not None and usage.queued > QUEUED_TO_RUNNING * queued * caps.jobs:
@@ -66,7 +58,7 @@ def _cap(number: float) -> str:
     return thousands(int(number)) if number == int(number) else f"{number:g}"
 
 
-def queue_step(usage: Usage, caps: Caps) -> Literal["hold", "let_go"] | None:
+def queue_step(usage: UserLoad, caps: Caps) -> Literal["hold", "let_go"] | None:
     """What to do with the queued jobs: hold them back at a cap, queue them again well below it."""
     pairs = [(usage.running, caps.jobs), (usage.cores, caps.cores)]
     if any(cap is not None and used >= cap for used, cap in pairs):

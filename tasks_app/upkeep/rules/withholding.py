@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from brokerage_app.formulas.queue_room import QUEUED_TO_RUNNING
 from brokerage_app.policy.configuration import Configuration
 from jedisite.vocabulary.words import plural
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.reasons import Reason
 
-QUEUED_TO_RUNNING: Final = 2
 LEAST_INTENSITY: Final = 100.0
 """LIMIT_IOINTENSITY is never below this."""
 

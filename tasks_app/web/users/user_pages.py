@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from brokerage_app.models import AnalysisUser
+from brokerage_app.policy.userthrottle import QUEUED_TO_RUNNING
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.models import ApiToken
@@ -27,7 +28,6 @@ from tasks_app.configured import site_limits
 from tasks_app.counts import statistics
 from tasks_app.domain import window, words
 from tasks_app.models import Notification, Sandbox, Task
-from tasks_app.upkeep.rules.usercaps import QUEUED_TO_RUNNING
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import one_of, takes
 from tasks_app.web.users import user_queries

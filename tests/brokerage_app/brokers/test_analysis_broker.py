@@ -12,7 +12,7 @@ from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, Analy
 from brokerage_app.formulas.unified import parts_of
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.configuration import DEFAULTS, Row
-from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, UserUsage
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE
@@ -519,9 +519,9 @@ def test_room_for_more_jobs() -> None:
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        (AnalysisFacts(usage=Usage(running_jobs=1001)), "user_running_jobs"),
-        (AnalysisFacts(usage=Usage(running_jobs=1001), is_group=True), ""),
-        (AnalysisFacts(usage=Usage(running_jobs=2001), is_group=True), "user_running_jobs"),
+        (AnalysisFacts(usage=UserUsage(running_jobs=1001)), "user_running_jobs"),
+        (AnalysisFacts(usage=UserUsage(running_jobs=1001), is_group=True), ""),
+        (AnalysisFacts(usage=UserUsage(running_jobs=2001), is_group=True), "user_running_jobs"),
         (AnalysisFacts(share=ShareState(91.0), task_class=TaskClass.C), "class_c_waits"),
         (AnalysisFacts(quotas=(Quota(11, 10),)), "over_quota"),
     ],
@@ -608,7 +608,7 @@ told = st.builds(
 )
 known = st.builds(
     AnalysisFacts,
-    usage=st.builds(Usage, small, small),
+    usage=st.builds(UserUsage, small, small),
     task_class=st.none() | st.sampled_from(TaskClass),
     site_classes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(SiteClass)),
     ended=st.dictionaries(st.sampled_from(NAMES), st.builds(Ended, small, small, st.integers(0, 1))),

@@ -3,7 +3,7 @@ import pytest
 from brokerage_app.brokers.choosing import broker_of, decide
 from brokerage_app.cases.analysis_settings import AnalysisFacts
 from brokerage_app.policy.configuration import DEFAULTS, Row
-from brokerage_app.policy.userthrottle import Usage
+from brokerage_app.policy.userthrottle import UserUsage
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.snapshot import Grid
@@ -38,5 +38,5 @@ def test_the_broker_of_analysis_is_told_of_the_user() -> None:
     needs = TaskNeeds(vo="atlas", label="user", user="ada")
     grid = Grid(sites={"A": SiteView("A", outputs=("SE",))})
     assert [choice.site for choice in decide(needs, grid, told).chosen] == ["A"]
-    facts = AnalysisFacts(usage=Usage(running_jobs=6))
+    facts = AnalysisFacts(usage=UserUsage(running_jobs=6))
     assert decide(needs, grid, told, facts=facts).code == "user_running_jobs"

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 from brokerage_app.policy.classes import TaskClass
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.policy.parameters import PARAMETERS
-from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, class_a_percent, refusal
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, UserUsage, class_a_percent, refusal
 from jedisite import refusals
 
 A, B, C, S = TaskClass.A, TaskClass.B, TaskClass.C, TaskClass.S
 SHARE = "User Analysis"
 
 
-NOTHING = Usage()
+NOTHING = UserUsage()
 NO_CAP = Caps()
 
 
-def ask(usage: Usage = NOTHING, caps: Caps = NO_CAP, **more: Any) -> str:
+def ask(usage: UserUsage = NOTHING, caps: Caps = NO_CAP, **more: Any) -> str:
     skip = refusal(who="ada", usage=usage, caps=caps, **more)
     return skip.code if skip is not None else ""
 
@@ -29,29 +29,29 @@ CAP = Caps(jobs=1000, cores=4000)
 @pytest.mark.parametrize(
     ("usage", "code"),
     [
-        (Usage(running_jobs=1000, queued_jobs=2000, running_cores=4000, queued_cores=8000), ""),
-        (Usage(running_jobs=1001), "user_running_jobs"),
-        (Usage(queued_jobs=2001), "user_queued_jobs"),
-        (Usage(running_cores=4001), "user_running_cores"),
-        (Usage(queued_cores=8001), "user_queued_cores"),
-        (Usage(running_jobs=1001, queued_jobs=2001), "user_running_jobs"),
+        (UserUsage(running_jobs=1000, queued_jobs=2000, running_cores=4000, queued_cores=8000), ""),
+        (UserUsage(running_jobs=1001), "user_running_jobs"),
+        (UserUsage(queued_jobs=2001), "user_queued_jobs"),
+        (UserUsage(running_cores=4001), "user_running_cores"),
+        (UserUsage(queued_cores=8001), "user_queued_cores"),
+        (UserUsage(running_jobs=1001, queued_jobs=2001), "user_running_jobs"),
     ],
 )
-def test_a_user_above_a_cap_waits(usage: Usage, code: str) -> None:
+def test_a_user_above_a_cap_waits(usage: UserUsage, code: str) -> None:
     assert ask(usage, CAP) == code
     assert ask(usage, CAP, merging=True) == ""
     assert ask(usage, Caps()) == ""
 
 
 def test_the_sentence_has_the_numbers_and_the_name() -> None:
-    skip = refusal(who="the group phys-higgs", usage=Usage(queued_jobs=2001), caps=CAP)
+    skip = refusal(who="the group phys-higgs", usage=UserUsage(queued_jobs=2001), caps=CAP)
     assert skip is not None
     assert skip.detail == "2001 queued jobs, 2000 are allowed for the group phys-higgs"
     assert refusals.get(skip.code).group == "throttle"
 
 
 def test_a_cap_of_zero_is_raised_by_people_and_not_by_waiting() -> None:
-    skip = refusal(who="the user ada", usage=Usage(running_jobs=1), caps=Caps(jobs=0))
+    skip = refusal(who="the user ada", usage=UserUsage(running_jobs=1), caps=Caps(jobs=0))
     assert skip is not None
     assert (skip.code, skip.detail) == ("user_cap_zero", "1 running job, and the cap is 0 for the user ada")
     assert refusals.get(skip.code).who_can_fix == "expert"
@@ -59,7 +59,7 @@ def test_a_cap_of_zero_is_raised_by_people_and_not_by_waiting() -> None:
     assert first is not None, "no first batch passes a cap of 0"
     assert (first.code, first.detail) == ("user_cap_zero", "0 running jobs, and the cap is 0 for the user ada")
     assert (ask(NOTHING, Caps(cores=0)), ask(NOTHING, Caps(jobs=0), merging=True)) == ("user_cap_zero", "")
-    one = refusal(who="the user ada", usage=Usage(running_jobs=2), caps=Caps(jobs=1))
+    one = refusal(who="the user ada", usage=UserUsage(running_jobs=2), caps=Caps(jobs=1))
     assert one is not None and one.detail == "2 running jobs, 1 is allowed for the user ada"
 
 
@@ -136,12 +136,12 @@ counts = st.integers(0, 5000)
 
 
 @given(
-    usage=st.builds(Usage, counts, counts, counts, counts),
+    usage=st.builds(UserUsage, counts, counts, counts, counts),
     caps=st.builds(Caps, st.none() | st.integers(0, 2000), st.none() | st.integers(0, 2000)),
-    fewer=st.builds(Usage, counts, counts, counts, counts),
+    fewer=st.builds(UserUsage, counts, counts, counts, counts),
 )
-def test_a_user_with_fewer_jobs_is_never_refused_more(usage: Usage, caps: Caps, fewer: Usage) -> None:
-    less = Usage(
+def test_a_user_with_fewer_jobs_is_never_refused_more(usage: UserUsage, caps: Caps, fewer: UserUsage) -> None:
+    less = UserUsage(
         min(usage.running_jobs, fewer.running_jobs),
         min(usage.queued_jobs, fewer.queued_jobs),
         min(usage.running_cores, fewer.running_cores),

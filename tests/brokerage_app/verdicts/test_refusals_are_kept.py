@@ -18,7 +18,7 @@ from brokerage_app.cases.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.models import Queue, VerdictRecord
 from brokerage_app.policy.classes import TaskClass
 from brokerage_app.policy.configuration import DEFAULTS
-from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, Usage, refusal
+from brokerage_app.policy.userthrottle import Caps, Quota, ShareState, UserUsage, refusal
 from brokerage_app.verdicts.records import Decided, keep
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
@@ -140,21 +140,26 @@ def users_tables() -> Iterator[Skip]:
     """What stops a task of analysis before any queue is asked."""
     cap = Caps(jobs=1000, cores=4000)
     for usage in (
-        Usage(running_jobs=1001),
-        Usage(queued_jobs=2001),
-        Usage(running_cores=4001),
-        Usage(queued_cores=8001),
+        UserUsage(running_jobs=1001),
+        UserUsage(queued_jobs=2001),
+        UserUsage(running_cores=4001),
+        UserUsage(queued_cores=8001),
     ):
         yield from filter(None, [refusal(who="ada", usage=usage, caps=cap)])
     state = ShareState(250.0, slots_hi=2500.0)
     for of_class in TaskClass:
         found = refusal(
-            who="ada", usage=Usage(running_jobs=5000), caps=Caps(), share=analysis.SHARE, state=state, of_class=of_class
+            who="ada",
+            usage=UserUsage(running_jobs=5000),
+            caps=Caps(),
+            share=analysis.SHARE,
+            state=state,
+            of_class=of_class,
         )
         yield from filter(None, [found])
-    yield from filter(None, [refusal(who="ada", usage=Usage(running_jobs=1), caps=Caps(jobs=0))])
+    yield from filter(None, [refusal(who="ada", usage=UserUsage(running_jobs=1), caps=Caps(jobs=0))])
     for quota in (Quota(101, 100), Quota(100, 100), Quota(problem="no answer in 10 s")):
-        yield from filter(None, [refusal(who="ada", usage=Usage(), caps=Caps(), quotas=[quota])])
+        yield from filter(None, [refusal(who="ada", usage=UserUsage(), caps=Caps(), quotas=[quota])])
 
 
 def nuclei_tables() -> Iterator[Verdict]:

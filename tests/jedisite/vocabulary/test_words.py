@@ -10,13 +10,14 @@ import pytest
 from django.utils import timezone
 
 from brokerage_app.policy.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
+from brokerage_app.policy.userthrottle import Caps
 from brokerage_app.vocabulary.verdict import counted
 from jedisite.vocabulary.words import filled, plural, shortened, thousands
 from tasks_app.attention import bell, keeping
 from tasks_app.attention.rules.findings import Found
 from tasks_app.explaining.rules.wait_facts import AgentFact
 from tasks_app.templatetags import dashboard
-from tasks_app.upkeep.rules.usercaps import Caps, Usage, over
+from tasks_app.upkeep.rules.usercaps import UserLoad, over
 from tests.conftest import __file__ as conftest
 
 ROOT = Path(conftest).parents[1]
@@ -36,7 +37,7 @@ def test_large_numbers_have_their_thousands_apart_everywhere() -> None:
     ]
     assert plural(200_000, "piece") == "200\u202f000 pieces"
     assert filled("{:job is|jobs are} queued, {} may be", (12_345, 7)) == "12\u202f345 jobs are queued, 7 may be"
-    said = over(Usage(running=12_000, queued=0, cores=0), Caps(jobs=10_500))
+    said = over(UserLoad(running=12_000, queued=0, cores=0), Caps(jobs=10_500))
     assert said == "12\u202f000 jobs are running, the cap is 10\u202f500"
     queued = JobCounts(not_running=30_000, running=10)
     told = throttle(Situation("MC", jobs=Levels(*[queued] * 3)), ThrottleLimits(queue_limit=Limit(20_000)))
@@ -60,7 +61,7 @@ def test_sites_that_a_code_skipped(counts: dict[str, int], said: str) -> None:
     ("jobs", "said"), [(1, "1 job is running, the cap is 0"), (2, "2 jobs are running, the cap is 0")]
 )
 def test_jobs_of_a_user(jobs: int, said: str) -> None:
-    assert over(Usage(jobs, 0, 0), Caps(jobs=0)) == said
+    assert over(UserLoad(jobs, 0, 0), Caps(jobs=0)) == said
 
 
 @pytest.mark.parametrize(("items", "said"), [(1, "(took 1 s, 1 item)"), (2, "(took 1 s, 2 items)")])

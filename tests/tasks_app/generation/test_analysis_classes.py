@@ -14,7 +14,7 @@ from brokerage_app.grid import configured
 from brokerage_app.grid.configured import configuration
 from brokerage_app.models import AnalysisUser, GdpConfig, GlobalShare, Queue, SiteClassRecord, TaskClassRecord
 from brokerage_app.policy.classes import SiteClass, TaskClass
-from brokerage_app.policy.userthrottle import Quota, ShareState, Usage
+from brokerage_app.policy.userthrottle import Quota, ShareState, UserUsage
 from tasks_app.agents.watchdogs import classes
 from tasks_app.generation.analysis_facts import AnalysisUsers
 from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Job, JobStatusLog, Task, TaskStatusLog
@@ -242,13 +242,13 @@ def test_jobs_are_counted_for_the_user_or_for_the_group(make_job: Make, make_tas
         make_job(user="ada", prod_source_label="test", task_id=test.id, core_count=3)
     make_job(user="ada", working_group="higgs", core_count=4, **user)
     own, group = told(make_task(user="ada")), told(make_task(user="bob", working_group="higgs"))
-    assert (own.usage, own.is_group, own.who) == (Usage(2, 2, 11, 3), False, "the user ada")
-    assert (group.usage, group.is_group, group.who) == (Usage(1, 0, 4, 0), True, "the group higgs")
+    assert (own.usage, own.is_group, own.who) == (UserUsage(2, 2, 11, 3), False, "the user ada")
+    assert (group.usage, group.is_group, group.who) == (UserUsage(1, 0, 4, 0), True, "the group higgs")
 
 
 def test_without_caps_nobody_counts(make_job: Make, make_task: Make) -> None:
     make_job(user="ada", prod_source_label="user")
-    assert told(make_task(user="ada")).usage == Usage()
+    assert told(make_task(user="ada")).usage == UserUsage()
 
 
 def test_jobs_that_the_pass_makes_are_counted(make_job: Make, make_task: Make) -> None:
@@ -257,8 +257,8 @@ def test_jobs_that_the_pass_makes_are_counted(make_job: Make, make_task: Make) -
     crowd = AnalysisUsers(configuration(), timezone.now())
     crowd.made(task, 5, 10)
     make_job(user="ada", status="activated", prod_source_label="user")
-    assert crowd.facts(task).usage == Usage(0, 6, 0, 11)
-    assert crowd.facts(make_task(user="bob")).usage == Usage()
+    assert crowd.facts(task).usage == UserUsage(0, 6, 0, 11)
+    assert crowd.facts(make_task(user="bob")).usage == UserUsage()
 
 
 def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, now: datetime) -> None:

@@ -4,27 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.upkeep.rules.usercaps import KINDS, Caps, Usage, dialog, kind_of, over, queue_step, still_over
+from brokerage_app.policy.userthrottle import Caps
+from tasks_app.upkeep.rules.usercaps import KINDS, UserLoad, dialog, kind_of, over, queue_step, still_over
 
 
 @pytest.mark.parametrize(
     ("usage", "caps", "is_over", "stays"),
     [
-        (Usage(95, 0, 0), Caps(100), False, True),
-        (Usage(96, 0, 0), Caps(100), True, True),
-        (Usage(85, 0, 0), Caps(100), False, False),
-        (Usage(86, 0, 0), Caps(100), False, True),
-        (Usage(0, 190, 0), Caps(100), False, True),
-        (Usage(0, 191, 0), Caps(100), True, True),
-        (Usage(0, 170, 0), Caps(100), False, False),
-        (Usage(0, 0, 100), Caps(None, 100), False, True),
-        (Usage(0, 0, 101), Caps(None, 100), True, True),
-        (Usage(100, 0, 0, group=True), Caps(100), False, True),
-        (Usage(101, 0, 0, group=True), Caps(100), True, True),
-        (Usage(10**6, 10**6, 10**6), Caps(), False, False),
+        (UserLoad(95, 0, 0), Caps(100), False, True),
+        (UserLoad(96, 0, 0), Caps(100), True, True),
+        (UserLoad(85, 0, 0), Caps(100), False, False),
+        (UserLoad(86, 0, 0), Caps(100), False, True),
+        (UserLoad(0, 190, 0), Caps(100), False, True),
+        (UserLoad(0, 191, 0), Caps(100), True, True),
+        (UserLoad(0, 170, 0), Caps(100), False, False),
+        (UserLoad(0, 0, 100), Caps(None, 100), False, True),
+        (UserLoad(0, 0, 101), Caps(None, 100), True, True),
+        (UserLoad(100, 0, 0, group=True), Caps(100), False, True),
+        (UserLoad(101, 0, 0, group=True), Caps(100), True, True),
+        (UserLoad(10**6, 10**6, 10**6), Caps(), False, False),
     ],
 )
-def test_where_tasks_are_throttled_and_where_they_stay_so(usage: Usage, caps: Caps, is_over: bool, stays: bool) -> None:
+def test_where_tasks_are_throttled_and_where_they_stay_so(
+    usage: UserLoad, caps: Caps, is_over: bool, stays: bool
+) -> None:
     assert bool(over(usage, caps)) is is_over
     assert bool(still_over(usage, caps)) is stays
 
@@ -32,22 +35,22 @@ def test_where_tasks_are_throttled_and_where_they_stay_so(usage: Usage, caps: Ca
 @pytest.mark.parametrize(
     ("usage", "caps", "step"),
     [
-        (Usage(100, 0, 0), Caps(100), "hold"),
-        (Usage(99, 0, 0), Caps(100), None),
-        (Usage(90, 0, 0), Caps(100), None),
-        (Usage(89, 0, 0), Caps(100), "let_go"),
-        (Usage(0, 0, 64), Caps(100, 64), "hold"),
-        (Usage(89, 0, 60), Caps(100, 64), None),
-        (Usage(10**6, 0, 10**6), Caps(), "let_go"),
+        (UserLoad(100, 0, 0), Caps(100), "hold"),
+        (UserLoad(99, 0, 0), Caps(100), None),
+        (UserLoad(90, 0, 0), Caps(100), None),
+        (UserLoad(89, 0, 0), Caps(100), "let_go"),
+        (UserLoad(0, 0, 64), Caps(100, 64), "hold"),
+        (UserLoad(89, 0, 60), Caps(100, 64), None),
+        (UserLoad(10**6, 0, 10**6), Caps(), "let_go"),
     ],
 )
-def test_queued_jobs_are_held_at_the_cap_and_let_go_below_it(usage: Usage, caps: Caps, step: str | None) -> None:
+def test_queued_jobs_are_held_at_the_cap_and_let_go_below_it(usage: UserLoad, caps: Caps, step: str | None) -> None:
     assert queue_step(usage, caps) == step
 
 
 @given(running=st.integers(0, 500), queued=st.integers(0, 1000), cores=st.integers(0, 500), cap=st.integers(1, 200))
 def test_what_is_over_is_still_over(running: int, queued: int, cores: int, cap: int) -> None:
-    usage, caps = Usage(running, queued, cores), Caps(cap, cap)
+    usage, caps = UserLoad(running, queued, cores), Caps(cap, cap)
     if over(usage, caps):
         assert still_over(usage, caps)
     if queue_step(usage, caps) == "hold":
