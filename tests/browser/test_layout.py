@@ -78,7 +78,7 @@ def test_a_task_is_commanded_from_its_page(open_page: Any, busy_task: Task) -> N
     page.get_by_role("link", name="Pause …", exact=True).click()
     page.get_by_label("Why").fill("wrong input")
     page.get_by_role("button", name="Pause", exact=True).click()
-    page.get_by_text("Pause: noted").wait_for()
+    page.get_by_text("Pause: accepted").wait_for()
     assert Command.objects.filter(task_id=busy_task.id, comment="wrong input").count() == 1
 
 
