@@ -9,7 +9,6 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.utils import timezone
 
 from brokerage_app.grid.configured import configuration
 from jedisite.agents.passes import owner
@@ -53,15 +52,13 @@ def obey_next() -> bool:
             if not order.parameters.get(FOLLOWS):
                 command_queue.check_command(task, command.name)
             with turn(ME, task.id):
-                command.answer = HANDLERS[TaskCommand(command.name)](task, order)
-            command.status = "done"
+                status, answer = "done", HANDLERS[TaskCommand(command.name)](task, order)
     except command_queue.CommandRefusedError as exc:
-        command.status, command.answer = "refused", str(exc)
+        status, answer = "refused", str(exc)
     except (Exception, TurnTooLongError) as exc:
         log.exception("commando.failed", command=command.id, task=task.id)
-        command.status, command.answer = "refused", f"an unexpected error stopped it: {sentence_of(exc)}"
-    command.ended = timezone.now()
-    command.save(update_fields=["status", "answer", "ended"])
+        status, answer = "refused", f"an unexpected error stopped it: {sentence_of(exc)}"
+    command.end(status, answer)
     return True
 
 

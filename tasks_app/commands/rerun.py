@@ -18,7 +18,7 @@ from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again
-from tasks_app.lifecycle import attempts, file_moves, serials, task_moves
+from tasks_app.lifecycle import attempts, dataset_moves, file_moves, serials, task_moves
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
@@ -162,7 +162,7 @@ def _open_outputs(task: Task) -> None:
     except serials.NamesTakenError as exc:
         raise command_queue.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
     outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
-    outputs.update(status="ready", state="open")
+    dataset_moves.move(outputs, DatasetStatus.READY, state="open")
     try:
         # Those that were deleted when the task ended are in no container any more.
         register_outputs(task, outputs.order_by("name", "id"))

@@ -225,29 +225,29 @@ _DATASET_ENDS = frozenset({D.DONE, D.FINISHED, D.FAILED})
 
 DATASET_MOVES: Mapping[str, Mapping[DatasetStatus, frozenset[DatasetStatus]]] = {
     "input": {
-        D.REGISTERED: frozenset({D.DEFINED}),
+        D.REGISTERED: _LOOKED_UP | {D.DEFINED, D.TOUPDATE},
         D.DEFINED: _LOOKED_UP | {D.TOUPDATE},
         D.TOUPDATE: _LOOKED_UP,
         D.PENDING: _LOOKED_UP - {D.PENDING} | {D.TOUPDATE},
-        D.READY: _DATASET_ENDS | {D.TOUPDATE, D.DEFINED, D.REMOVED},
-        D.DONE: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
-        D.FINISHED: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
-        D.FAILED: frozenset({D.READY, D.TOUPDATE, D.REMOVED, D.DONE}),
+        D.READY: _DATASET_ENDS | {D.TOUPDATE, D.DEFINED, D.REMOVED, D.BROKEN},
+        D.DONE: _DATASET_ENDS - {D.DONE} | {D.READY, D.TOUPDATE, D.REMOVED},
+        D.FINISHED: _DATASET_ENDS - {D.FINISHED} | {D.READY, D.TOUPDATE, D.REMOVED},
+        D.FAILED: _DATASET_ENDS - {D.FAILED} | {D.READY, D.TOUPDATE, D.REMOVED},
         D.REMOVED: frozenset({D.DEFINED, D.TOUPDATE}),
         D.BROKEN: frozenset({D.TOUPDATE, D.REMOVED}),
     },
     "output": {
         D.REGISTERED: frozenset({D.DEFINED}),
-        D.DEFINED: _DATASET_ENDS | {D.READY},
+        D.DEFINED: _DATASET_ENDS | {D.READY, D.RUNNING},
         D.READY: _DATASET_ENDS | {D.PREPARED, D.RUNNING},
-        D.RUNNING: _DATASET_ENDS | {D.PREPARED},
+        D.RUNNING: _DATASET_ENDS | {D.PREPARED, D.READY},
         D.PREPARED: _DATASET_ENDS,
-        D.DONE: frozenset({D.READY}),
-        D.FINISHED: frozenset({D.READY}),
-        D.FAILED: frozenset({D.READY}),
+        D.DONE: _DATASET_ENDS - {D.DONE} | {D.READY},
+        D.FINISHED: _DATASET_ENDS - {D.FINISHED} | {D.READY},
+        D.FAILED: _DATASET_ENDS - {D.FAILED} | {D.READY},
     },
 }
-"""Of datasets that a task reads, and of those that it makes."""
+"""Of datasets that a task reads, and of those that it makes. One that has ended ends anew with each end of its task."""
 
 FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
     "input": {

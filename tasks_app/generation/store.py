@@ -19,7 +19,7 @@ from tasks_app.generation.job_rows import Numbers, SiteJobs
 from tasks_app.generation.library_jobs import attach
 from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
-from tasks_app.lifecycle import file_uses, outbox
+from tasks_app.lifecycle import dataset_moves, file_uses, outbox
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import is_tracked
 from tasks_app.splitting.chunk import Group, InputFile
@@ -135,12 +135,7 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[Count], outputs: list[int])
         "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]]
     )
     cursor.execute(
-        """UPDATE jedi_datasets d SET nfiles = nfiles + n.new, nfilestobeused = nfilestobeused + n.new,
-                  nfilesused = nfilesused + n.used, pick_cursor = greatest(pick_cursor, n.last),
-                  status = CASE WHEN d.datasetid = ANY(%s) THEN 'running' ELSE status END, modificationtime = clock_timestamp()
-             FROM (SELECT id, sum(new) AS new, sum(used) AS used, max(last) AS last
-                     FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) u (id, new, used, last) GROUP BY id) n
-            WHERE d.datasetid = n.id""",
+        dataset_moves.COUNT_STORED,
         [outputs, *(list(column) for column in zip(*rows, strict=True))],
     )
 

@@ -28,7 +28,7 @@ from tasks_app.inputs.slices import (
     sequence_length,
     slicer_of,
 )
-from tasks_app.lifecycle import standing
+from tasks_app.lifecycle import dataset_moves, standing
 from tasks_app.models import Dataset, File
 from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
 from tasks_app.params.dataset_attributes import Attributes, is_tracked
@@ -303,9 +303,8 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
     if at_work := makers.still_at_it([dataset.name], task.id).get(dataset.name):
         raise NotThereYetError(f"{sentence}; it waits for task {at_work}, which makes it", frozen=True)
     if task.rule.flag("IM"):
-        Dataset.objects.filter(pk=dataset.id).update(
-            status=DatasetStatus.FAILED, state="missing", modification_time=now
-        )
+        row = Dataset.objects.filter(pk=dataset.id)
+        dataset_moves.move(row, DatasetStatus.FAILED, state="missing", modification_time=now)
         return
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
@@ -313,13 +312,14 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         sentence += f"; {ended}"
     elif task.parent is not None:
         sentence += f"; the parent task {task.parent_id} is {task.parent} and makes nothing more"
-    Dataset.objects.filter(pk=dataset.id).update(status=DatasetStatus.BROKEN, modification_time=now)
+    dataset_moves.move(Dataset.objects.filter(pk=dataset.id), DatasetStatus.BROKEN, modification_time=now)
     raise CannotFeedError(sentence)
 
 
 def _conclude(dataset: Dataset, now: datetime, *, mutable: bool) -> None:
-    Dataset.objects.filter(pk=dataset.id).update(
-        status=DatasetStatus.READY,
+    dataset_moves.move(
+        Dataset.objects.filter(pk=dataset.id),
+        DatasetStatus.READY,
         state="mutable" if mutable else "closed",
         modification_time=now,
         state_check_expiration=now + timedelta(days=CHECK_DAYS) if mutable else None,

@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from tasks_app.domain.states import FILE_MOVES, FileStatus
+from tasks_app.domain.states import DATASET_MOVES, FILE_MOVES, DatasetStatus, FileStatus
 from tasks_app.lifecycle import attempts
 from tasks_app.lifecycle.conditions import is_one_of, may_become
+from tasks_app.lifecycle.dataset_moves import status_as
 
 F = FileStatus
 INPUT: Final = ("input",)
@@ -175,6 +176,10 @@ def _queue(cursor: CursorWrapper, values: dict[str, Any]) -> None:
     )
 
 
+_OPENED = "CASE WHEN %(all)s AND d.type IN ('input', 'pseudo_input') THEN 'toupdate' ELSE 'ready' END"
+_OPENED_STATUS = status_as(_OPENED, [DatasetStatus.TOUPDATE, DatasetStatus.READY], DATASET_MOVES["input"], "d.")
+
+
 def _count(
     cursor: CursorWrapper,
     values: dict[str, Any],
@@ -185,12 +190,12 @@ def _count(
     ids: list[int] = values["datasets"]
     cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [ids])
     cursor.execute(
-        """UPDATE jedi_datasets d
+        f"""UPDATE jedi_datasets d
               SET nfilesfailed = greatest(0, d.nfilesfailed - n.opened),
                   nfilesused = greatest(0, d.nfilesused - n.opened - n.back),
                   nfiles = d.nfiles + n.recovered, nfilestobeused = d.nfilestobeused + n.recovered,
                   nfilesmissing = greatest(0, d.nfilesmissing - n.recovered),
-                  status = CASE WHEN %(all)s AND d.type IN ('input', 'pseudo_input') THEN 'toupdate' ELSE 'ready' END,
+                  status = {_OPENED_STATUS},
                   modificationtime = clock_timestamp()
              FROM unnest(%(ids)s::bigint[], %(opened)s::bigint[], %(back)s::bigint[], %(recovered)s::bigint[])
                   n (id, opened, back, recovered)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.models.fields import moment
@@ -56,6 +57,11 @@ class Command(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.task_id}"
+
+    def end(self, status: str, answer: str) -> None:
+        """Whoever has obeyed or refused it says so."""
+        self.status, self.answer, self.ended = status, answer, timezone.now()
+        self.save(update_fields=["status", "answer", "ended"])
 
     @property
     def is_waiting(self) -> bool:

@@ -14,7 +14,7 @@ from brokerage_app.grid.configured import configuration
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.lifetimes import MERGED, Kind, ending_of
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.lifecycle import file_moves
+from tasks_app.lifecycle import dataset_moves, file_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.outcomes import output_check, unmerged
@@ -25,7 +25,7 @@ from tasks_app.refining.analysis import refine_analysis
 from tasks_app.refining.base import refiner_for
 from tasks_app.refining.production import refine_production
 
-OUTPUT_STATUS: Final[dict[str, str]] = {
+OUTPUT_STATUS: Final[dict[str, DatasetStatus]] = {
     TaskStatus.DONE: DatasetStatus.DONE,
     TaskStatus.FINISHED: DatasetStatus.FINISHED,
     TaskStatus.FAILED: DatasetStatus.FAILED,
@@ -56,7 +56,7 @@ def end_datasets(task: Task, status: str, now: datetime) -> Findings:
 def call_done(task_ids: Collection[int]) -> None:
     """Outputs of tasks that were finished and are done by now have the last status of one that is done."""
     outputs = Dataset.objects.filter(task_id__in=task_ids, type__in=OUTPUT_TYPES).exclude(type="lib")
-    outputs.update(status=OUTPUT_STATUS[TaskStatus.DONE])
+    dataset_moves.move(outputs, OUTPUT_STATUS[TaskStatus.DONE])
 
 
 def must_pause(task: Task, status: str, found: Findings) -> bool:
@@ -80,7 +80,8 @@ def _end_outputs(task: Task, status: str, now: datetime) -> None:
     names = set(outputs.values_list("name", flat=True))
     data_management().close(sorted(names - at_work(task.id, names)), by=maker_of(task))
     # Libraries have the state that their builds left them.
-    outputs.exclude(type="lib").update(status=OUTPUT_STATUS[status], state="closed", files=F("files_finished"))
+    made = outputs.exclude(type="lib")
+    dataset_moves.move(made, OUTPUT_STATUS[status], state="closed", files=F("files_finished"))
     _set_lifetimes(task, status, now)
 
 
@@ -129,13 +130,6 @@ def _on(attributes: str | None) -> frozenset[str]:
 def _end_inputs(task_id: int) -> None:
     """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used."""
     file_moves.stop_waiting(task_id)
+    dataset_moves.end_inputs(task_id)
     with connection.cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,
-                      status = CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 THEN 'done'
-                                    WHEN nfilesfinished > 0 THEN 'finished' ELSE 'failed' END
-                WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input') AND masterid IS NULL
-                  AND status NOT IN ('removed', 'broken')""",
-            [task_id],
-        )
         cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])

@@ -11,7 +11,7 @@ from django.utils import timezone
 from tasks_app.domain.final import error_summary
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.failures.error_queries import errors_of
-from tasks_app.lifecycle import claims, task_moves
+from tasks_app.lifecycle import claims, dataset_moves, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.books import books_of
 from tasks_app.outcomes.children import settle_children
@@ -43,7 +43,7 @@ def await_more(task_id: int, fence: int) -> None:
     reason = "all files that have come so far are processed; the input may still grow"
     task_moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
     growing = Dataset.objects.filter(task_id=task_id, type="input", state="mutable", status=DatasetStatus.READY)
-    growing.update(status=DatasetStatus.TOUPDATE)
+    dataset_moves.move(growing, DatasetStatus.TOUPDATE)
 
 
 @transaction.atomic

@@ -9,15 +9,16 @@ from typing import Any, Final
 
 import psycopg
 from django.db import transaction
+from django.db.models.functions import Now
 
 from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.job_errors import main_error
-from tasks_app.domain.states import TASK_MOVES, JobStatus, TaskStatus
-from tasks_app.lifecycle import outbox, task_moves
+from tasks_app.domain.states import TASK_MOVES, DatasetStatus, JobStatus, TaskStatus
+from tasks_app.lifecycle import dataset_moves, outbox, task_moves
 from tasks_app.lifecycle.job_moves import give_library
-from tasks_app.models import Job, Task
+from tasks_app.models import Dataset, Job, Task
 from tasks_app.outcomes.outcomes import Outcome, book
 from tasks_app.params.buildstep import FAILED_BUILDS
 from tasks_app.params.splitrule import SplitRule
@@ -128,12 +129,10 @@ def _activate(cursor: psycopg.Cursor[Any], task: Task, file_id: int, waiting: li
 
 def _conclude(cursor: psycopg.Cursor[Any], task: Task, dataset_id: int, status: str, build_id: int, by: str) -> None:
     """Close the dataset; nothing more comes into it. A task of which no build goes well is broken."""
-    cursor.execute(
-        """UPDATE jedi_datasets SET status = %s, state = 'closed', modificationtime = clock_timestamp()
-            WHERE datasetid = %s AND status = 'running'""",
-        ["done" if status == "finished" else "failed", dataset_id],
-    )
-    if cursor.rowcount and status == "failed" and TaskStatus.TOBROKEN in TASK_MOVES[TaskStatus(task.status)]:
+    filled = Dataset.objects.filter(pk=dataset_id, status=DatasetStatus.RUNNING)
+    became = DatasetStatus.DONE if status == "finished" else DatasetStatus.FAILED
+    closed = dataset_moves.move(filled, became, state="closed", modification_time=Now())
+    if closed and status == "failed" and TaskStatus.TOBROKEN in TASK_MOVES[TaskStatus(task.status)]:
         failed = _failures(cursor, task.id)
         if failed >= FAILED_BUILDS:
             reason = (

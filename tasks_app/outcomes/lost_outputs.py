@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from tasks_app.ddm import data_management, maker_of
-from tasks_app.lifecycle import file_recovery
+from tasks_app.lifecycle import dataset_moves, file_recovery
 from tasks_app.models import Task
 
 
@@ -49,13 +49,6 @@ def count_files(cursor: psycopg.Cursor[Any], counts: Sequence[tuple[int, ...]]) 
     ids = [row[0] for row in counts]
     cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [ids])
     cursor.execute(
-        """UPDATE jedi_datasets d SET status = CASE WHEN n.again > 0 THEN 'ready' ELSE status END,
-                  nfilesfinished = nfilesfinished - n.again - n.lost,
-                  nfilesused = nfilesused - n.again, nfilesmissing = nfilesmissing + n.lost,
-                  neventsused = greatest(0, coalesce(neventsused, 0) - n.events - n.lost_events),
-                  modificationtime = clock_timestamp()
-             FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
-                  n (id, again, events, lost, lost_events)
-            WHERE d.datasetid = n.id""",
+        dataset_moves.COUNT_LOST,
         [list(column) for column in zip(*counts, strict=True)],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs.preprocessed import INPUT
-from tasks_app.lifecycle import task_moves
+from tasks_app.lifecycle import dataset_moves, task_moves
 from tasks_app.models import Dataset, File, Task
 from tasks_app.outcomes.rules.task_endings import PREPROCESSING_FAILED
 from tasks_app.params.splitrule import SplitRule
@@ -22,7 +22,7 @@ def end_preprocessing(task_id: int, fence: int, *, by: str) -> None:
     task = Task.objects.get(pk=task_id)
     dataset = Dataset.objects.get(task_id=task_id, type=INPUT)
     if dataset.files_finished:
-        Dataset.objects.filter(pk=dataset.id).update(status=DatasetStatus.DONE)
+        dataset_moves.move(Dataset.objects.filter(pk=dataset.id), DatasetStatus.DONE)
         task_moves.move_task(
             task_id,
             TaskStatus.REGISTERED,

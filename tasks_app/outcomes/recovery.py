@@ -23,7 +23,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
-from tasks_app.lifecycle import file_recovery, task_moves
+from tasks_app.lifecycle import dataset_moves, file_recovery, task_moves
 from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
@@ -303,7 +303,7 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
         if found.reopens
         else (Dataset.objects.filter(pk__in=ids))
     )
-    outputs.update(status=DatasetStatus.READY, state="open")
+    dataset_moves.move(outputs, DatasetStatus.READY, state="open")
     try:
         register_outputs(task, outputs)
     except ForeignDatasetError as exc:

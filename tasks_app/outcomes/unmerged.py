@@ -17,7 +17,7 @@ from jedisite.agents.passes import kick
 from jedisite.database.sql import hash_joins, numbers
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.states import DatasetStatus
-from tasks_app.lifecycle import file_ends
+from tasks_app.lifecycle import dataset_moves, file_ends
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.outcomes.shared_datasets import at_work
@@ -102,7 +102,7 @@ def end_datasets(task: Task, now: datetime) -> None:
     data_management().delete(sorted(outputs - used), by=maker)
     data_management().close(sorted(logs - used), by=maker)
     data_management().keep_until(sorted(logs), now + LOGS_KEPT, by=maker)
-    Dataset.objects.filter(pk__in=[row.id for row in rows]).update(status=DatasetStatus.DONE, state="closed")
+    dataset_moves.move(Dataset.objects.filter(pk__in=[row.id for row in rows]), DatasetStatus.DONE, state="closed")
 
 
 def count_on_hold(cursor: psycopg.Cursor[Any], changes: Mapping[int, int]) -> None:

@@ -10,7 +10,7 @@ from django.db.models import F
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.inputs import preprocessed
-from tasks_app.lifecycle import claims, file_moves, task_moves
+from tasks_app.lifecycle import claims, dataset_moves, file_moves, task_moves
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRuleError
@@ -77,8 +77,8 @@ def _datasets(task_id: int, refined: Refined, found: Comparison, old: dict[int, 
         if row.id in found.new_masters and master is not None:
             row.master_id = master.id
         if place in found.reappeared:
-            row.status = DatasetStatus.DEFINED
-        row.save(update_fields=["list_position", "master_id", "status"])
+            dataset_moves.move(Dataset.objects.filter(pk=row.id), DatasetStatus.DEFINED)
+        row.save(update_fields=["list_position", "master_id"])
         rows.append(row)
     return rows
 
@@ -87,7 +87,7 @@ def _withdraw(task_id: int, datasets: list[int]) -> None:
     """Inputs that the task does not name any more: none of their files is handed out again."""
     if not datasets:
         return
-    Dataset.objects.filter(pk__in=datasets).update(status=DatasetStatus.REMOVED, state="closed")
+    dataset_moves.move(Dataset.objects.filter(pk__in=datasets), DatasetStatus.REMOVED, state="closed")
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s AND datasetid = ANY(%s)", [task_id, datasets])
 

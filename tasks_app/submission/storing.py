@@ -11,7 +11,7 @@ from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.scopes import scope_of
 from tasks_app.domain.states import DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs import preprocessed
-from tasks_app.lifecycle import claims, task_moves
+from tasks_app.lifecycle import claims, dataset_moves, task_moves
 from tasks_app.models import Dataset, File, JobParamsTemplate, PlannedOutput, Task, TaskParams
 from tasks_app.models import OutputTemplate as Template
 from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
@@ -74,9 +74,8 @@ def _begin_preprocessing(task_id: int) -> bool:
         keep_track=1,
         size=0,
     )
-    Dataset.objects.filter(pk=dataset.id).update(
-        files=1, files_to_be_used=1, status=DatasetStatus.READY, state="closed"
-    )
+    step = Dataset.objects.filter(pk=dataset.id)
+    dataset_moves.move(step, DatasetStatus.READY, files=1, files_to_be_used=1, state="closed")
     return True
 
 
