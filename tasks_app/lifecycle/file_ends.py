@@ -15,6 +15,7 @@ from tasks_app.lifecycle.file_moves import EITHER, MOST, OUTPUT, before
 
 F = FileStatus
 # ruff: noqa: S608 - every piece is a constant of ours
+# A file of a job that failed is tried again (`again`) while it has attempts left and has not failed too often; `won` ends it.
 # Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
 # of the job is found by its place in the sorted list of jobs: a join would make the server read the whole dataset
 # when it knows little of it.
