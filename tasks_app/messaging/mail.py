@@ -25,6 +25,7 @@ from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskP
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes.books import is_production
 from tasks_app.params.clientwords import is_from_client
+from tasks_app.params.splitrule import SplitRule
 
 
 class NoMailError(Exception):
@@ -35,7 +36,7 @@ def address_for(notification: Notification) -> str:
     """Where the mail goes. Raises NoMailError."""
     task = Task.objects.filter(pk=notification.task_id).only("user", "task_type", "prod_source_label").first()
     if task is None:
-        raise NoMailError("the task is gone")
+        raise NoMailError("the task no longer exists")
     wanted = _params(task.id).get("noEmail")
     if wanted:
         raise NoMailError("the task asked for no mail (noEmail)")
@@ -113,6 +114,7 @@ def facts_of(notification: Notification) -> Ended:
         sites_gone=notification.status in RUNS_AGAIN and bool(gone_sites(task, timezone.now())),
         command_line=str(params.get("cliParams") or "")[:LONGEST_COMMAND_LINE],
         stopped=_was_stopped(task),
+        never_finished=SplitRule.parse(task.split_rule).flag("DF"),
         from_client=from_client,
     )
 

@@ -94,8 +94,8 @@ def test_the_owner_of_a_finished_task_reads_what_came_of_it_and_what_to_do() -> 
     ("plan", "more", "headline", "advice"),
     [
         ("finished", {}, "is done.", "Nothing needs to be done."),
-        ("failed", {}, "has failed.", "Then retry the task: files that were not processed are tried again."),
-        ("finished", {"nFilesPerJob": "many"}, "is broken: it could not be run.", "Correct what is wrong"),
+        ("failed", {}, "has failed.", "Then retry the task: unprocessed files are tried again."),
+        ("finished", {"nFilesPerJob": "many"}, "is broken: it could not be run.", "Correct the task's parameters"),
     ],
 )
 def test_each_end_has_its_headline_and_its_advice(plan: str, more: dict[str, Any], headline: str, advice: str) -> None:
@@ -129,7 +129,7 @@ def test_a_task_that_was_finished_early_has_not_failed() -> None:
     assert sent.subject == f"Task {made} lab.t was finished early: 0 of 2 files"
     body = text(sent)
     assert f"({made}) was finished early, before any of its input was processed." in body
-    assert "If the rest of its input is wanted, retry the task" in body
+    assert "To process the rest of its input, retry the task" in body
     assert "failed" not in body.partition("Jobs")[0] and "None of its jobs had an error" not in body
 
 
@@ -157,7 +157,7 @@ def test_a_task_without_errors_is_not_told_to_mend_any(status: str) -> None:
     made = mail_summary.Ended(1, "t", status, "", "", 0, NOW, None, None, 4, 3, 0, {}, {})
     assert "errors" not in " ".join(made.next_steps) and "again" in " ".join(made.next_steps)
     with_error = replace(made, errors=(mail_summary.error_line(JobError("pilot", "1165", "x"), 1),))
-    assert "Look at the errors and mend their cause." in with_error.next_steps
+    assert "Look at the errors and correct their cause." in with_error.next_steps
     gone = replace(made, sites_gone=True)
     assert "with other sites" in gone.next_steps[0] and not gone.command
 
@@ -170,14 +170,16 @@ def test_a_broken_task_says_which_field_is_wrong() -> None:
     assert "nFilesPerJob: Expected a whole number" in text(mail.outbox[0])
 
 
-def test_an_exhausted_task_asks_its_owner_to_decide() -> None:
-    made = run_task(1, prodSourceLabel="managed", useExhausted=True, noEmail=False)
+@pytest.mark.parametrize("stays", [False, True])
+def test_an_exhausted_task_asks_its_owner_to_decide(stays: bool) -> None:
+    made = run_task(1, prodSourceLabel="managed", useExhausted=True, noEmail=False, disableAutoFinish=stays)
     assert status(made) == "exhausted"
     notification.run(now=NOW)
     body = text(mail.outbox[0])
     assert "has stopped and waits for your decision" in body
     assert "75 % of the input was processed, the goal is 100 %" in body
-    assert "finish it to keep what it has" in body
+    assert "finish it to keep its outputs" in body
+    assert ("Without a decision it will be finished" in body) is not stays, "with disableAutoFinish it waits for ever"
 
 
 def test_a_pause_by_the_system_is_told_and_one_by_the_owner_is_not() -> None:

@@ -31,30 +31,29 @@ HEADLINES: Final[Mapping[str, str]] = {
 }
 NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     T.DONE: ("Nothing needs to be done.",),
-    T.FINISHED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
+    T.FINISHED: (
+        "Look at the errors and correct their cause.",
+        "Then retry the task: only files that failed run again.",
+    ),
     T.FAILED: (
-        "Look at the errors and mend their cause.",
-        "Then retry the task: files that were not processed are tried again.",
-        "If its parameters are to change, or its input has changed, run it again (incexec).",
+        "Look at the errors and correct their cause.",
+        "Then retry the task: unprocessed files are tried again.",
+        "To change its parameters, or if its input has changed, run it again (incexec).",
     ),
-    T.ABORTED: ("If this was a mistake, retry the task: it goes on with the files that are left.",),
-    T.BROKEN: ("Correct what is wrong in the task's parameters, and submit it again.",),
-    T.EXHAUSTED: (
-        "Retry the task to go on, or finish it to keep what it has.",
-        "Without a decision it is finished with what it has after a while.",
-    ),
+    T.ABORTED: ("If this was a mistake, retry the task: it continues with the remaining files.",),
+    T.BROKEN: ("Correct the task's parameters, and submit the task again.",),
+    T.EXHAUSTED: ("Retry the task to continue, or finish it to keep its outputs.",),
     T.PAUSED: ("Find out why its jobs fail, then resume the task, or kill it.",),
 }
 NEXT_WITHOUT_ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
-    T.FINISHED: ("If the rest of its input is wanted, retry the task: only files that were not processed run again.",),
+    T.FINISHED: ("To process the rest of its input, retry the task: only unprocessed files run again.",),
     T.FAILED: ("None of its jobs had an error. Retry the task, or run it again with changed parameters (incexec).",),
 }
 NEXT_WITHOUT_SITES: Final = (
-    "If more is wanted of it, run the task again (incexec) with other sites, since those that it names do not exist any more.",
+    "To continue, run the task again (incexec) with other sites: those that it names no longer exist.",
 )
-NEXT_WHEN_STOPPED: Final = (
-    "If the rest of its input is wanted, retry the task: it goes on with the files that are left.",
-)
+FINISHED_SOON: Final = "Without a decision it will be finished with its present outputs."
+NEXT_WHEN_STOPPED: Final = ("To process the rest of its input, retry the task: it continues with the remaining files.",)
 COMMANDS: Final[Mapping[str, str]] = {
     T.FINISHED: "retry",
     T.FAILED: "retry",
@@ -64,19 +63,19 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """The command that is most likely wanted next."""
 _SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "resume": "Resume it"}
-_MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
+_MORE_MEMORY = "Ask for more memory (ramCount), or reduce what the payload needs."
 _ADVICE: Final[Mapping[str, str]] = {
-    "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue gives as much.",
-    "pilot:1104": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue gives as much.",
-    "pilot:1150": "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
-    "pilot:1165": "See in the log why the payload writes no such file, and whether its name is the one you gave.",
+    "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue offers as much.",
+    "pilot:1104": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue offers as much.",
+    "pilot:1150": "Find out what the payload waits for; if it normally writes nothing for a long time, set noLoopingCheck.",
+    "pilot:1165": "Check in the log why the payload did not write the file, and whether the file has the name that you gave.",
     "pilot:1212": _MORE_MEMORY,
     "pilot:1213": refusals.get(job_refusal_codes.JOB_RAN_TOO_LONG).advice,
     "pilot:1235": _MORE_MEMORY,
     "jobdispatcher:100": refusals.get(job_refusal_codes.JOB_LOST_HEARTBEAT).advice,
-    "ddm:201": "See in the log whether the payload wrote all of its outputs.",
+    "ddm:201": "Check in the log whether the payload wrote all its outputs.",
 }
-PAYLOAD_ADVICE: Final = "Read the log of one of these jobs; running the payload by hand on its input often shows more."
+PAYLOAD_ADVICE: Final = "Read the log of one of these jobs, or run the payload by hand on the job's input."
 
 
 _PARAMETER: Final = re.compile(r"\b(ramCount|noLoopingCheck)\b")
@@ -126,6 +125,8 @@ class Ended:
     """None of the sites that it names exists any more."""
     stopped: bool = False
     """Somebody told it to finish before its end, so that it has no failure of its own."""
+    never_finished: bool = False
+    """It has disableAutoFinish: exhausted, it waits for a decision however long that takes."""
     from_client: bool = False
     """It was submitted by prun or its kin, whose users have pbook."""
 
@@ -147,6 +148,8 @@ class Ended:
         if self.stopped and self.status in (T.FINISHED, T.FAILED):
             return NEXT_WHEN_STOPPED
         found = NEXT.get(self.status, ())
+        if self.status == T.EXHAUSTED and not self.never_finished:
+            found += (FINISHED_SOON,)
         return self._worded(found if self.errors else NEXT_WITHOUT_ERRORS.get(self.status, found))
 
     def _worded(self, steps: tuple[str, ...]) -> tuple[str, ...]:
