@@ -66,7 +66,7 @@ def _available(ask: Ask, job_id: int | None) -> int:
 
 
 def _updated(items: list[Any]) -> list[bool | None]:
-    """The answer to each range, in order: none is known; those that are under way are not looked at."""
+    """The answer to each range, in order: every range is unknown; ranges that are under way are not checked."""
     if len(items) > MOST:
         raise BadCallError(f"there are {len(items)} entries; at most {MOST} are taken at once")
     found: list[bool | None] = []

@@ -40,7 +40,7 @@ class DuplicateRefusalError(ValueError):
 
 
 class UnknownRefusalError(LookupError):
-    """Something was refused with a code that nobody registered."""
+    """A refusal used a code that is not registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def register(code: str, title: str, group: Group, *, severity: Severity, who_can
     module may be loaded again), and ValueError when code, group, severity or fixer are not well formed.
     """
     if not _CODE.fullmatch(code):
-        raise ValueError(f"refusal code {code!r} is not of lower-case words joined by underscores")
+        raise ValueError(f"refusal code {code!r} must be lower-case words joined by underscores")
     for value, allowed in ((group, Group), (severity, Severity), (who_can_fix, Fixer)):
         if value not in get_args(allowed):
             raise ValueError(f"refusal {code}: {value!r} is not one of {', '.join(get_args(allowed))}")

@@ -24,32 +24,32 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()
 
 KNOWN = {
-    "JEDI_HOME": "folder for all state of this installation (default: .jedisite in the checkout)",
-    "JEDI_OLD_SECRET_KEYS": "earlier signing keys, with commas: what they signed, and users' secrets, can still be read",
+    "JEDI_HOME": "folder for all data of this installation (default: .jedisite in the checkout)",
+    "JEDI_OLD_SECRET_KEYS": "earlier signing keys, separated by commas: what they signed or encrypted can still be read",
     "JEDI_SECRET_KEY": "signing key shared by all machines (default: made once and kept in JEDI_HOME)",
     "JEDI_DEBUG": "1 shows tracebacks in the browser; never in production",
     "JEDI_ALLOWED_HOSTS": "comma list of host names of the site (default: this machine, and that of JEDI_SERVER_URL)",
     "JEDI_HTTPS": "1: people and programs reach the site over https only, through a proxy (default: as JEDI_SERVER_URL says)",
     "JEDI_HTTPS_HEADER": "with JEDI_HTTPS: header that the proxy sets to http or https (default X-Forwarded-Proto)",
     "JEDI_PROXIES": "comma list of addresses or networks whose X-Forwarded-For counts (default: with JEDI_HTTPS this machine)",
-    "JEDI_HSTS_S": "with JEDI_HTTPS: seconds for which browsers are to use https only (default a year; 0: not told)",
+    "JEDI_HSTS_S": "with JEDI_HTTPS: seconds for which browsers must use https only (default a year; 0: not sent)",
     "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
     "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default: the time-out job.heartbeat)",
     "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
-    "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default: the time-out job.sent)",
-    "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at a growing input dataset (default: the time-out dataset.growing)",
+    "JEDI_SENT_TIMEOUT_S": "seconds within which a pilot must start a job (default: the time-out job.sent)",
+    "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between checks of a growing input dataset (default: the time-out dataset.growing)",
     "JEDI_PENDING_RETRY_S": "longest wait in pending in seconds (default: the time-out task.quick_retry; 0: by cause)",
-    "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs",
+    "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page Time-outs",
     "JEDI_MOST_ACTIVE_TASKS": "active tasks of one label that a user may have (default: no limit)",
-    "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
-    "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
+    "JEDI_CHECK_OUTPUTS": "check of outputs when a task ends: off, report faults (default), or pause the task if there are any",
+    "JEDI_QUEUE_FLOOR": "minimum number of jobs kept queued at a site (default 100)",
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
     "JEDI_SANDBOX_QUOTA_MB": "megabytes of sandboxes that the site keeps for one user (default 10000)",
     "JEDI_SANDBOX_DAYS": "days after its last use for which a sandbox is kept (default 30)",
-    "JEDI_BULK_LIMIT": "tasks or jobs that one act on many may touch (default 1000)",
+    "JEDI_BULK_LIMIT": "maximum number of tasks or jobs of one bulk command (default 1000)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
     "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
-    "JEDI_TURN_S": "seconds that an agent may spend on one task without getting on; then it is put aside (default 45)",
+    "JEDI_TURN_S": "seconds that an agent may spend on one task without progress before it puts the task aside (default 45)",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
@@ -59,23 +59,23 @@ KNOWN = {
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
     "JEDI_PILOT": "pilot that the local workers start: jedi (default), or panda for PanDA's own",
     "JEDI_PANDA_PILOT_DIR": "folder of the unpacked source of panda-pilot, for JEDI_PILOT=panda; docs/pilots.md",
-    "JEDI_PAYLOAD_NETWORK": "1 lets payloads of the local pilots reach what this machine reaches (default: no network)",
-    "JEDI_PAYLOAD_READS": "comma list of folders that payloads of the local pilots see besides the system's, such as /cvmfs",
-    "JEDI_TRANSFORM_URL": "address under which PanDA's pilots fetch transforms (default: the one that all of them take)",
+    "JEDI_PAYLOAD_NETWORK": "1 gives payloads of the local pilots the network of this machine (default: no network)",
+    "JEDI_PAYLOAD_READS": "comma list of folders that payloads of the local pilots can read besides the system's, such as /cvmfs",
+    "JEDI_TRANSFORM_URL": "address from which PanDA's pilots fetch transforms (default: the one built into them)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
-    "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
+    "JEDI_OIDC": "TOML file with the OIDC issuers whose tokens are accepted, one table per VO; docs/identity.md",
     "JEDI_DEV_ISSUER": "VO for which this site itself is an OIDC issuer, for trials; needs JEDI_SERVER_URL (default: none)",
-    "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
+    "JEDI_X509_HEADER": "header with the DN of a client's certificate, set by a trusted proxy, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
-    "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database/database_limits.py",
-    "JEDI_SLOW_CLIENTS": "what slow clients may take, comma list of name=number; jedisite/server/arrivals.py",
+    "JEDI_DATABASE_LIMITS": "time limits of the database (s), comma list of name=number; jedisite/database/database_limits.py",
+    "JEDI_SLOW_CLIENTS": "time limits for slow clients, comma list of name=number; jedisite/server/arrivals.py",
     "JEDI_TEST_ALL": "1 makes tests fail instead of being skipped for what is not installed; full runs long variants too",
 }
 _IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
 _unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN.keys() | _IN_FILES)
 if _unknown:
     raise ImproperlyConfigured(
-        f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}"
+        f"unknown settings in the environment: {', '.join(_unknown)}; the settings are {', '.join(KNOWN)}"
     )
 
 JEDI_LIGHT = False
@@ -90,11 +90,11 @@ JEDI_MOST_ACTIVE_TASKS: int | None = env.int("JEDI_MOST_ACTIVE_TASKS", default=N
 JEDI_PENDING_RETRY_S: int | None = env.int("JEDI_PENDING_RETRY_S", default=None)
 JEDI_CHECK_OUTPUTS = env.str("JEDI_CHECK_OUTPUTS", default="report")
 if JEDI_CHECK_OUTPUTS not in ("off", "report", "pause"):
-    raise ImproperlyConfigured(f"JEDI_CHECK_OUTPUTS is {JEDI_CHECK_OUTPUTS!r}; it may be off, report or pause")
+    raise ImproperlyConfigured(f"JEDI_CHECK_OUTPUTS is {JEDI_CHECK_OUTPUTS!r}; it must be off, report or pause")
 try:
     JEDI_LIMITS = {name: float(value) for name, value in env.dict("JEDI_LIMITS", default={}).items()}
 except ValueError as exc:
-    raise ImproperlyConfigured(f"JEDI_LIMITS is a comma list of name=number: {exc}") from exc
+    raise ImproperlyConfigured(f"JEDI_LIMITS must be a comma list of name=number: {exc}") from exc
 JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
 JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
 JEDI_BULK_LIMIT = env.int("JEDI_BULK_LIMIT", default=1000)
@@ -106,15 +106,15 @@ except ValueError as exc:
     raise ImproperlyConfigured(f"JEDI_OIDC or JEDI_X509_PROXIES: {exc}") from exc
 JEDI_X509_HEADER = env.str("JEDI_X509_HEADER", default="")
 if bool(JEDI_X509_HEADER) != bool(JEDI_X509_PROXIES):
-    raise ImproperlyConfigured("JEDI_X509_HEADER and JEDI_X509_PROXIES are set both, or neither")
+    raise ImproperlyConfigured("JEDI_X509_HEADER and JEDI_X509_PROXIES must be set together")
 JEDI_DEV_ISSUER = env.str("JEDI_DEV_ISSUER", default="")
 if JEDI_DEV_ISSUER in JEDI_OIDC:
-    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}, which has an issuer in JEDI_OIDC")
+    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}, which already has an issuer in JEDI_OIDC")
 if JEDI_DEV_ISSUER and not oidc_settings.VO_NAME.fullmatch(JEDI_DEV_ISSUER):
-    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it is the name of a VO, such as dev")
+    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it must be the name of a VO, such as dev")
 JEDI_PILOT = env.str("JEDI_PILOT", default="jedi")
 if JEDI_PILOT not in ("jedi", "panda"):
-    raise ImproperlyConfigured(f"JEDI_PILOT is {JEDI_PILOT!r}; it may be jedi or panda")
+    raise ImproperlyConfigured(f"JEDI_PILOT is {JEDI_PILOT!r}; it must be jedi or panda")
 JEDI_PANDA_PILOT_DIR = env.str("JEDI_PANDA_PILOT_DIR", default="")
 JEDI_TRANSFORM_URL = env.str("JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user").rstrip("/")
 JEDI_PAYLOAD_NETWORK = env.bool("JEDI_PAYLOAD_NETWORK", default=False)
@@ -134,7 +134,7 @@ def _mail_server(url: str) -> dict[str, object]:
     except (ImproperlyConfigured, KeyError, ValueError):
         schemes = ", ".join(sorted(env.EMAIL_SCHEMES))
         raise ImproperlyConfigured(
-            f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})"
+            f"JEDI_EMAIL_URL is not the address of a mail server (it must begin with {schemes})"
         ) from None
 
 
@@ -221,17 +221,17 @@ TEMPLATES = [
 try:
     JEDI_DATABASE_LIMITS = database_limits.merged(env.dict("JEDI_DATABASE_LIMITS", default={}))
 except ValueError as exc:
-    raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS is a comma list of name=seconds: {exc}") from exc
+    raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS must be a comma list of name=seconds: {exc}") from exc
 try:
     JEDI_SLOW_CLIENTS = arrivals.merged(env.dict("JEDI_SLOW_CLIENTS", default={}))
 except ValueError as exc:
-    raise ImproperlyConfigured(f"JEDI_SLOW_CLIENTS is a comma list of name=number: {exc}") from exc
+    raise ImproperlyConfigured(f"JEDI_SLOW_CLIENTS must be a comma list of name=number: {exc}") from exc
 try:
     DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
 except (ValueError, ImproperlyConfigured):
     # What was raised may quote a part of the password.
     raise ImproperlyConfigured(
-        "DATABASE_URL is no address of a database, such as postgresql://name:password@host:5432/database; in a password, "
+        "DATABASE_URL is not the address of a database, such as postgresql://name:password@host:5432/database; in a password, "
         "/ is written %2F, # %23, ? %3F, @ %40, and % %25"
     ) from None
 DATABASES["default"].update(
@@ -290,7 +290,7 @@ try:
         ip_network(text) for text in env.list("JEDI_PROXIES", default=["127.0.0.0/8", "::1"] if JEDI_HTTPS else [])
     ]
 except ValueError as exc:
-    raise ImproperlyConfigured(f"JEDI_PROXIES is a comma list of addresses or networks: {exc}") from exc
+    raise ImproperlyConfigured(f"JEDI_PROXIES must be a comma list of addresses or networks: {exc}") from exc
 if JEDI_HTTPS:
     _HEADER = env.str("JEDI_HTTPS_HEADER", default="X-Forwarded-Proto")
     SECURE_PROXY_SSL_HEADER = (f"HTTP_{_HEADER.upper().replace('-', '_')}", "https")

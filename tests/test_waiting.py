@@ -55,7 +55,7 @@ from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_out
 from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
-from tasks_app.submission import amending, sandbox_uploads, sandboxes, storing, submitting
+from tasks_app.submission import parameter_changes, sandbox_uploads, sandboxes, storing, submitting
 from tasks_app.upkeep import analysis_classes, killing, nearly_complete, queue_filling
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
 
@@ -322,17 +322,17 @@ def a_task_that_may_go_anywhere_again(made: SimpleNamespace) -> Held:
     return Held(("preassignments", "jeditaskid", task.id), work, then=gone, answer=False)
 
 
-@at("tasks_app/submission/amending.py:_open_tasks")
+@at("tasks_app/submission/parameter_changes.py:_open_tasks")
 def tasks_that_get_a_priority(made: SimpleNamespace) -> Held:
     low, high = two_tasks(made)
-    return Held(low, lambda: amending.change_priorities([high[2], low[2]], 5, by="op", reason="x"), free=high)
+    return Held(low, lambda: parameter_changes.change_priorities([high[2], low[2]], 5, by="op", reason="x"), free=high)
 
 
-@at("tasks_app/submission/amending.py:change_in_place")
+@at("tasks_app/submission/parameter_changes.py:change_in_place")
 def a_task_that_is_changed(made: SimpleNamespace) -> Held:
     task = made.task()
     TaskParams.objects.create(task_id=task.id, params=made.params())
-    return Held(of_task(task), lambda: amending.change_in_place(task.id, {"currentPriority": 5}, by="ada"))
+    return Held(of_task(task), lambda: parameter_changes.change_in_place(task.id, {"currentPriority": 5}, by="ada"))
 
 
 @at("tasks_app/commands/bulk.py:give")

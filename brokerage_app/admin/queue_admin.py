@@ -167,7 +167,7 @@ class QueueAdmin(ToolAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """The status goes through its door; the other columns are written as everywhere."""
         if not change:
-            with queue_status.said(by=actor_of(request), reason=obj.status_reason):
+            with queue_status.history_says(by=actor_of(request), reason=obj.status_reason):
                 super().save_model(request, obj, form, change)
             return
         if STATUS_FIELDS & set(form.changed_data):

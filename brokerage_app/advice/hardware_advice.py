@@ -1,4 +1,4 @@
-"""What helps where hardware is refused: what a queue lacks of the two things that let it take tasks for a GPU, its worker nodes'
+"""Advice for refused hardware: what a queue lacks of the two things that let it take tasks for a GPU, its worker nodes'
 GPUs and its software tags, and what a task asks for without it. Pure."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NODES: Final = "entered at its worker nodes (Worker node GPUs in the administrat
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What is to be done about GPUs that a queue has, and the fields of the queue that it changes."""
+    """What to do about GPUs that a queue has, and which fields of the queue change."""
 
     what: str
     changes: Mapping[str, Any]
@@ -61,12 +61,12 @@ def entered(architecture: str, queue: SiteView) -> Iterator[Entered]:
 
 
 def _is_read(queue: SiteView) -> bool:
-    """Whether the software tags of a queue count."""
+    """Whether the software tags of a queue are used."""
     return not queue.releases or "AUTO" in queue.releases
 
 
 def _row(spec: GpuSpec) -> dict[str, Any]:
-    """A GPU as it is asked for, as far as that can be said of patterns."""
+    """A row for a GPU as requested, as far as patterns allow."""
     row: dict[str, Any] = {
         "vendor": _literal(spec.vendor),
         "model": "" if spec.excludes_model else _literal(spec.model),

@@ -19,6 +19,6 @@ MOST_A_CORE: Final[Mapping[str, int]] = dict.fromkeys(("max_memory_mb", "min_mem
 
 
 def most_of(field: str, cores: int) -> int:
-    """The highest value of a limit that is advised for a slot of so many cores; 0 or less is any number of them."""
+    """The highest limit to advise for a slot with this number of cores; 0 or less: any number of cores."""
     most = MOST_OF[field]
     return min(most, MOST_A_CORE[field] * cores) if cores > 0 and field in MOST_A_CORE else most

@@ -1,4 +1,4 @@
-"""What would let a blocked task run: changes that are tried by deciding again, and only those that help are told. Pure."""
+"""What would let a blocked task run: changes that are tried by deciding again, and only those that help are returned. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENOUGH_GB: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The changes that help, and at how many queues there is one and none was tried because the grid is large."""
+    """The changes that help, and the number of queues where a change exists but was not tried because the grid is large."""
 
     remedies: tuple[Remedy, ...] = ()
     untried: int = 0
@@ -100,7 +100,7 @@ def _queue(skip: Skip, grid: Grid) -> str:
 def _candidates(
     needs: TaskNeeds, grid: Grid, near: Sequence[Skip], also: Sequence[Skip] = ()
 ) -> Iterator[tuple[str, Remedy]]:
-    """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites.
+    """Changes that may help, cheapest first: of the task's requirements, of its allowed sites, of the sites.
 
     With the queue that a change is of; "" is none.
     """

@@ -26,7 +26,7 @@ class Less:
 
 
 def less_scratch(needs: TaskNeeds, missing_mb: float) -> Iterator[Less]:
-    """What may save so many MB, the least change of each kind first. Whether it does, is for whoever asks to try."""
+    """Changes that may save this many MB, the smallest of each kind first. The caller tests whether they help."""
     yield from _fewer_files(needs, missing_mb)
     work = size_of(needs.work_disk, needs.work_disk_unit, default="MB").bytes / MB
     if work >= missing_mb and (left := floor(needs.work_disk * (1 - missing_mb / work))) < needs.work_disk:

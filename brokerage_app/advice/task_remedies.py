@@ -141,7 +141,7 @@ def _scaled(needs: TaskNeeds, part: float) -> dict[str, Any]:
 
 
 def of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
-    """Other sites than those that the task names. What a task names is not changed while it is open, only its place."""
+    """Sites other than those that the task names. The names of an open task cannot be changed, only its site."""
     free = {"preassigned_site": "", "listed_sites": [], "limited_sites": False, "included_sites": []}
     if needs.excluded_sites:
         what = f"Kill the task and run it again (incexec) with an excludedSite other than {some(needs.excluded_sites)}"

@@ -1,4 +1,4 @@
-"""Deciding again under other conditions: changed needs, queues or configuration, on a snapshot. Nothing is touched. Pure.
+"""Repeats a decision with changed needs, queues or configuration, on a snapshot. Stores nothing. Pure.
 
 A change is a line `where.name=value`:
 
@@ -80,7 +80,7 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a decision is made of."""
+    """The inputs of a decision."""
 
     needs: TaskNeeds
     grid: Grid
@@ -203,7 +203,7 @@ class WhatIf:
 
 
 def what_if(conditions: Conditions, changes: Iterable[Change], decide: Decide) -> WhatIf:
-    """Decide twice. Both decisions are made now on the same snapshot, so only the changes tell them apart.
+    """Decide twice. Both decisions use the same snapshot, so they differ only by the changes.
 
     Raises ChangeError.
     """

@@ -1,4 +1,4 @@
-"""The agent that keeps the books on verdicts: counts of days, and an end for what is old."""
+"""The agent that counts verdicts by day and deletes old ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIMIT = 2000
 
 @agent("verdicts", every="60s", title="Counts broker decisions and deletes old ones")
 def run(limit: int = LIMIT) -> Pass:
-    """Fold decisions into the counts of days, and delete what has been kept long enough."""
+    """Add decisions to the daily counts, and delete old ones."""
     counted = records.fold(limit)
     gone = records.forget_old()
     return Pass(

@@ -71,7 +71,7 @@ class _Left:
 
 
 def gate(needs: TaskNeeds, settings: AnalysisSettings, facts: AnalysisFacts) -> Skip | None:
-    """Why the user's task gets no jobs now, whatever the queues."""
+    """Why the user's task gets no jobs now at any queue."""
     return userthrottle.refusal(
         who=facts.who,
         usage=facts.usage,
@@ -125,7 +125,7 @@ def broker(
 
 
 def _taken_on_trust(case: AnalysisCase, grid: Grid, verdict: Verdict) -> str:
-    """What the queue that the task names lacks and was not asked for; "" is nothing."""
+    """Rules that were not applied to the queue that the task names, although it fails them; "" for none."""
     if not case.is_single or not verdict.chosen or not names_software(case):
         return ""
     skip = software_rules.has_software(case, grid.sites[verdict.chosen[0].site])
@@ -171,7 +171,7 @@ def _no_hospital(left: _Left) -> None:
 
 
 def _release_preassigned(left: _Left) -> None:
-    """Problems of the moment do not keep work from the queue to which it is bound."""
+    """Temporary problems do not keep work from the queue to which it is bound."""
     bound = [site for site, _ in left.marked if left.case.is_preassigned(site)]
     left.kept += bound
     left.marked = [(site, mark) for site, mark in left.marked if not left.case.is_preassigned(site)]

@@ -1,4 +1,4 @@
-"""Which broker decides on the jobs of a task, and the one door to all of them."""
+"""Which broker decides on the jobs of a task; all brokers are called through this module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.cases.gathering import Gathering, RemainingWork
 from brokerage_app.cases.production_case import COMPONENT
-from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd, room_of
+from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, QueueUsers, room_of
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
@@ -59,24 +59,26 @@ def decide(
     floor: int = MIN_QUEUE,
     facts: AnalysisFacts = NO_FACTS,
     draw: Callable[[], float] | None = None,
-    crowd: Crowd = ALONE,
+    queue_users: QueueUsers = ALONE,
 ) -> Verdict:
-    """What the broker of a task says of all queues, and, when it chooses none, what of those that the task may use.
+    """The broker's verdict on all queues and, if it chooses none, what blocks the queues that the task may use.
 
     floor    number of queued jobs that any queue may have, for the generic broker; the others have it from the configuration
     facts    of the user and the task, for analysis; `draw` gives random numbers for queues of equal weight there
-    crowd    users who want places in queues, for the generic broker; the one of analysis counts them itself
+    queue_users    users who want places in queues, for the generic broker; the one of analysis counts them itself
 
     A queue that takes no further job is skipped, whatever its broker: chosen it would get none, and nothing would say why.
     """
     name = broker_of(needs.vo, needs.label, configuration)
-    verdict = _asked(name, needs, grid, configuration, floor, facts, draw, crowd)
-    verdict = _with_room(verdict, grid, floor, crowd)
-    return deciding.told(verdict, needs, grid, order_of(name))
+    verdict = _asked(name, needs, grid, configuration, floor, facts, draw, queue_users)
+    verdict = _with_room(verdict, grid, floor, queue_users)
+    return deciding.with_blocked(verdict, needs, grid, order_of(name))
 
 
-def _with_room(verdict: Verdict, grid: Grid, floor: int, crowd: Crowd) -> Verdict:
-    full = {one.site: _full(one) for one in verdict.chosen if not room_of(one, grid.sites[one.site], floor, crowd)}
+def _with_room(verdict: Verdict, grid: Grid, floor: int, queue_users: QueueUsers) -> Verdict:
+    full = {
+        one.site: _full(one) for one in verdict.chosen if not room_of(one, grid.sites[one.site], floor, queue_users)
+    }
     if not full:
         return verdict
     chosen = tuple(one for one in verdict.chosen if one.site not in full)
@@ -120,7 +122,7 @@ def _asked(
     floor: int,
     facts: AnalysisFacts,
     draw: Callable[[], float] | None,
-    crowd: Crowd,
+    queue_users: QueueUsers,
 ) -> Verdict:
     vo, label, share = needs.vo, needs.label, needs.share
     if name == PRODUCTION:
@@ -130,4 +132,4 @@ def _asked(
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
         return analysis_job.broker(needs, grid, analysis, facts, draw=draw)
     least = configuration.get(COMPONENT, "STORAGE_MIN_FREE_SIZE", vo=vo)
-    return generic.broker(needs, grid, generic.rules(floor), min_free_gb=least, crowd=crowd)
+    return generic.broker(needs, grid, generic.rules(floor), min_free_gb=least, queue_users=queue_users)

@@ -1,4 +1,4 @@
-"""What keeps a task from running anywhere: of the sites that it may use, the gate that removed the last of them. Pure.
+"""Why a task can run nowhere: the gate that removed the last of the sites that it may use. Pure.
 
 A grid refuses most tasks at most sites, and for most of these refusals nobody needs to care: the task was never to run
 there. What decides is said of the sites that the task itself allows, and by the rule that came furthest.
@@ -35,7 +35,7 @@ FEW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Where a task may run as far as itself says: names of its queues.
+    """The queues that the task itself allows, by name.
 
     unknown    names and patterns that it wants although no queue has them; `excluded`: names of queues that it wants and excludes
     """
@@ -46,7 +46,7 @@ class Allowed:
 
 
 def allowed(needs: TaskNeeds, grid: Grid) -> Allowed:
-    """The queues of a grid that the task's own words leave: site, includedSite, excludedSite, cloud.
+    """The queues of a grid that the task allows by site, includedSite, excludedSite and cloud.
 
     A name stands for the queue, for the pseudo queues of it, and, when it is an endpoint, for the queues that read there.
     """
@@ -126,7 +126,7 @@ def _gate(code: str, order: Mapping[str, int]) -> int:
 
 
 def _has_pilots(name: str, grid: Grid) -> bool:
-    """Whether pilots have called at a queue lately; while that is not counted yet, whether a job has started there."""
+    """Whether pilots have called from a queue lately; until that is counted, whether a job has started there."""
     site = grid.sites.get(name)
     if site is None:
         return False
@@ -155,8 +155,8 @@ def of_queues(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> 
     return replace(found, sentence=said)
 
 
-def told(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
-    """The same verdict with what blocks the task, or with how many queues were chosen and why others were not."""
+def with_blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
+    """The verdict with the reason that blocks the task, or with the number of chosen queues and why others were not."""
     if not grid.sites:
         return verdict
     verdict = replace(verdict, skipped=tuple(_with_slot(skip, grid) for skip in verdict.skipped))
@@ -213,7 +213,7 @@ def far(skip: Skip) -> float:
 
 
 def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]) -> Blocked:
-    """The task's own words leave no site: those that it names are not there, or it excludes them."""
+    """The task itself allows no site: the sites that it names do not exist, or it excludes them."""
     if may.unknown:
         return Blocked(codes.SITE_UNKNOWN, f"{_unknown(may.unknown, grid)}.")
     start = f"The task's own choice excludes {'the only site' if len(queues) == 1 else f'all {len(queues)} sites'}"

@@ -1,4 +1,4 @@
-"""The job broker for whoever has no rules of their own."""
+"""The job broker for tasks of VOs without rules of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.filters.candidates import cloud_of, elsewhere_first, others_first
 from brokerage_app.filters.candidates import in_order as names_in_order
 from brokerage_app.filters.software_rules import has_software
-from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, Crowd
+from brokerage_app.formulas.queue_room import ALONE, MIN_QUEUE, QueueUsers
 from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import TaskNeeds
@@ -148,7 +148,7 @@ def weigh(site: SiteView) -> Choice:
 
 
 def refusal(needs: TaskNeeds, grid: Grid, site: SiteView) -> Skip | None:
-    """Why one queue does not take the jobs, without regard to how many wait there; None when it does."""
+    """Why one queue does not accept the jobs, regardless of its queued jobs; None when it accepts them."""
     return next(iter(sift(GenericCase(needs, grid), [site], RULES).out), None)
 
 
@@ -158,7 +158,7 @@ def broker(
     rules: Iterable[Rule[GenericCase, SiteView]] = ALL_RULES,
     *,
     min_free_gb: float = LEAST_SPACE_GB,
-    crowd: Crowd = ALONE,
+    queue_users: QueueUsers = ALONE,
 ) -> Verdict:
     """Choose sites for the jobs of a task, best first, and say of every other site why not.
 
@@ -166,9 +166,9 @@ def broker(
     best five are taken, those first that have had jobs of the task; queues whose pilots have stopped asking only when no
     other takes the jobs. Ties go by name and sites are asked by name: the same input gives the same answer whatever its
     order. Pseudo queues are not asked: their parent is. `min_free_gb` is the space that a storage for outputs must have
-    left, `crowd` are the users who want places in queues.
+    left, `queue_users` are the users who want places in queues.
     """
-    case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb, crowd)
+    case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb, queue_users)
     cloud = cloud_of(needs, case.grid)
     in_order = [case.grid.sites[name] for name in names_in_order(case.grid)]
     asked, elsewhere = [], []

@@ -1,4 +1,4 @@
-"""The task broker of production: at which nucleus the outputs of a task are gathered.
+"""The task broker of production: chooses the nucleus that gathers the outputs of a task.
 
 The JEDI brokerage document, "ATLAS Production Task Brokerage" and "Special Brokerage for ATLAS Full-chain": nuclei are
 skipped by rules, those that remain get a weight, and one is drawn with a chance in proportion to it.
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from brokerage_app.brokers import production_job
-from brokerage_app.brokers.deciding import allowed, names_queues, told
+from brokerage_app.brokers.deciding import allowed, names_queues, with_blocked
 from brokerage_app.brokers.funnel import order_of
 from brokerage_app.brokers.nucleus_words import blocked_by, unreadable, words_of_queues
 from brokerage_app.cases.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
@@ -111,7 +111,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What came of one choice: `verdict` on all nuclei, and the one that was drawn; None when none can have the task.
+    """The result of one choice: the `verdict` on all nuclei, and the nucleus that was drawn; None when none fits the task.
 
     `note` is a sentence on what was done without; "" when nothing was. `queues`: what was said of the queues that the task may
     use, when no nucleus would do.
@@ -186,7 +186,7 @@ def broker(
         own = _of_named(case, found.out, named_check) if named_check is not None else None
         blocked = blocked_by(grid, found.out, jobs, own.blocked if own is not None else None)
         may = allowed(needs, grid).names
-        said = own or told(jobs, needs, grid, order_of(PRODUCTION))
+        said = own or with_blocked(jobs, needs, grid, order_of(PRODUCTION))
         queues = replace(said, skipped=tuple(skip for skip in said.skipped if skip.site in may))
         return Decision(replace(verdict, blocked=blocked), None, note, queues)
     choice, chance = pick(chosen, draw)
@@ -250,7 +250,7 @@ def _of_named(case: NucleusCase, out: Iterable[Skip], check: NamedCheck) -> Verd
         near = {name for name, site in grid.sites.items() if any(has(place, site) for place in places)}
         chosen = tuple(choice for choice in said.chosen if choice.site in near)
         said = Verdict(chosen, tuple(skip for skip in said.skipped if skip.site in near))
-    return told(said, needs, grid, order_of(PRODUCTION))
+    return with_blocked(said, needs, grid, order_of(PRODUCTION))
 
 
 def _shown(intensity: float | None) -> str:

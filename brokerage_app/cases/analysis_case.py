@@ -9,7 +9,7 @@ from brokerage_app.cases.analysis_settings import NONE_ENDED, AnalysisFacts, Ana
 from brokerage_app.cases.analysis_weights import SHARES_WITH_CLASSES
 from brokerage_app.cases.case import GridCase
 from brokerage_app.formulas.locality import Inputs, Reach, reach
-from brokerage_app.formulas.near import is_virtual, near, without_virtual
+from brokerage_app.formulas.queues_with_input import is_virtual, queues_near, without_virtual
 from brokerage_app.formulas.software import needs_of_analysis
 from brokerage_app.policy.classes import SiteClass, TaskClass
 from brokerage_app.policy.stabiliser import UserRoom, share_rate, user_room
@@ -79,7 +79,7 @@ class AnalysisCase(GridCase):
         self.bound, self.listed = bound, listed
         self.bound_to = (bound,) if bound else tuple(sorted(listed))
         self.wanted = tuple(name for name in needs.included_sites if name != AUTO)
-        self.near = near(needs.inputs, _readers(grid), virtual=_may_use_virtual(needs))
+        self.near = queues_near(needs.inputs, _readers(grid), virtual=_may_use_virtual(needs))
         self.missing, unsent = self._reach()
         self.has_source = self.missing is None and unsent is None
         self.unsent = None if any(map(self._may_be_named, self.near.with_data)) else unsent

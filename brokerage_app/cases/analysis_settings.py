@@ -1,4 +1,4 @@
-"""What the broker of analysis is told besides the task and the grid: its parameters, and facts about user and task."""
+"""Inputs of the broker of analysis besides the task and the grid: its parameters, and facts about user and task."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ NONE_ENDED: Final = Ended()
 
 @dataclass(frozen=True, slots=True)
 class AnalysisFacts:
-    """What is known of the task's user and of the task, besides its needs.
+    """Facts about the task's user and the task, besides its needs.
 
     who             the user or the working group whose jobs `usage` counts, in words; `is_group` says which
     quotas          global disk quotas of the user

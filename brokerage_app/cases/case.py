@@ -1,4 +1,4 @@
-"""One decision of a broker: what is wanted, of which grid, under which settings."""
+"""One decision of a broker: the needs, the grid and the settings."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class PlaceCase(Case, ABC):
         """Memory of the whole job at a queue; 0 when none is asked."""
 
     def memory_in_words(self, site: SiteView) -> Words:
-        """How it comes about, to be said behind it."""
+        """How the number is calculated, in words that follow it."""
         return NOTHING_SAID
 
     @abstractmethod

@@ -6,7 +6,7 @@ from typing import Final
 
 from brokerage_app.cases.case import NOTHING_SAID, PlaceCase
 from brokerage_app.formulas import software
-from brokerage_app.formulas.queue_room import ALONE, Crowd
+from brokerage_app.formulas.queue_room import ALONE, QueueUsers
 from brokerage_app.formulas.storage import LEAST_SPACE_GB, hard_to_read, shut
 from brokerage_app.formulas.walltime import walltime_at
 from brokerage_app.vocabulary.needs import TaskNeeds
@@ -23,10 +23,10 @@ class GenericCase(PlaceCase):
 
     unread      datasets that not every queue can read now
     shut        endpoints to which something cannot be written now, or that have too little space; the case asks of no other
-    crowd       users who want places in queues
+    queue_users       users who want places in queues
     """
 
-    __slots__ = ("crowd", "shut", "unread")
+    __slots__ = ("queue_users", "shut", "unread")
 
     takes_whole_slot = True
 
@@ -35,7 +35,7 @@ class GenericCase(PlaceCase):
         needs: TaskNeeds,
         grid: Grid,
         min_free_gb: float = LEAST_SPACE_GB,
-        crowd: Crowd = ALONE,
+        queue_users: QueueUsers = ALONE,
     ) -> None:
         super().__init__(
             needs,
@@ -50,7 +50,7 @@ class GenericCase(PlaceCase):
                 only_tags=needs.container_tags_only,
             ),
         )
-        self.crowd = crowd
+        self.queue_users = queue_users
         self.shut = shut(grid, min_free_gb)
         self.unread = hard_to_read(needs.inputs, grid)
 

@@ -1,4 +1,4 @@
-"""What the broker of production jobs knows before it looks at the first queue, and how it weighs one."""
+"""The facts that the broker of production jobs has before the first queue, and the weight of a queue."""
 
 from __future__ import annotations
 

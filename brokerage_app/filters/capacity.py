@@ -15,17 +15,17 @@ from brokerage_app.vocabulary.skip import Skip
 
 
 def user_has_part(min_queue: int = MIN_QUEUE) -> Filter[GenericCase, SiteView]:
-    """The rule that users who have their part of the places in a queue leave the others to those who have less."""
+    """The rule that a user who has an even share of a queue's places gets no more while other users have less."""
 
     def user_queue_long(case: GenericCase, site: SiteView) -> Skip | None:
-        if case.crowd.users < 2 or case.crowd.room_at(site, min_queue):
+        if case.queue_users.users < 2 or case.queue_users.room_at(site, min_queue):
             return None
-        part = part_of(queue_cap(site.running, min_queue), case.crowd.users)
+        part = part_of(queue_cap(site.running, min_queue), case.queue_users.users)
         return Skip(
             site.name,
             codes.USER_QUEUE_LONG,
             "{:job of the user is|jobs of the user are} queued, the limit is {} while {} users have jobs there",
-            (case.crowd.queued.get(site.queue, 0), part, case.crowd.users),
+            (case.queue_users.queued.get(site.queue, 0), part, case.queue_users.users),
         )
 
     return user_queue_long

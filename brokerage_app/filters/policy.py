@@ -1,4 +1,4 @@
-"""Rules on what the task itself wants."""
+"""Rules on the task's own conditions."""
 
 from __future__ import annotations
 

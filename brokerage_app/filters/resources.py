@@ -1,4 +1,4 @@
-"""Rules on what a job takes and a slot gives: cores, memory, scratch disk, time, disk I/O."""
+"""Rules on what a job needs and a slot offers: cores, memory, scratch disk, time, disk I/O."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def max_cores(case: Case, site: SiteView) -> Skip | None:
 
 
 def io_intensity(case: Case, site: SiteView) -> Skip | None:
-    """A task reads and writes no more than the queue bears."""
+    """A task reads and writes no more than the queue allows."""
     need = case.needs.io_intensity
     if not site.max_io_intensity or need is None or need <= site.max_io_intensity:
         return None
@@ -125,7 +125,7 @@ def io_intensity(case: Case, site: SiteView) -> Skip | None:
 
 
 def disks_not_busy(case: GridCase, site: SiteView) -> Skip | None:
-    """Where the running jobs read and write more than the limit, no more tasks that do so.
+    """A queue whose running jobs exceed the limit on I/O gets no more tasks that exceed it.
 
     All are kB/s per core. A task's own number is of a job, so it is divided by the cores of jobs that have several; in
     production to a whole number.

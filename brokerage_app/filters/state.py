@@ -52,7 +52,7 @@ _CODES: Final[Mapping[str, str]] = {
 
 
 def _told(site: SiteView, first: tuple[str, ...], *others: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """What is said of a queue that is not online: until when it is that, and the words of whoever set its status.
+    """The sentence on a queue that is not online: until when, and the reason given for the status.
 
     Each part is a text and its values; the end of the status stands behind the first.
     """

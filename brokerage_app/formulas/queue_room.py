@@ -28,8 +28,8 @@ def room_at(site: SiteView, min_queue: int = MIN_QUEUE) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """Users who want places in queues, and the queued jobs of the one for whom the broker decides, by queue."""
+class QueueUsers:
+    """The number of users with jobs in the queues, and the queued jobs, by queue, of the user for whom the broker decides."""
 
     users: int = 1
     queued: Mapping[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Crowd:
         part = part_of(queue_cap(site.running, min_queue), self.users)
         return max(0, part - self.queued.get(site.queue, 0))
 
-    def on(self, grid: Grid, usual: Grid) -> Crowd:
+    def on(self, grid: Grid, usual: Grid) -> QueueUsers:
         """The same where fewer jobs wait at a queue than in the usual grid: of the user no more than of all.
 
         Elsewhere the usual grid may have been read before the user's jobs were counted.
@@ -55,14 +55,14 @@ class Crowd:
         return replace(self, queued=fewer)
 
 
-ALONE: Final = Crowd()
+ALONE: Final = QueueUsers()
 
 
-def room_of(choice: Choice, site: SiteView, min_queue: int, crowd: Crowd) -> int:
+def room_of(choice: Choice, site: SiteView, min_queue: int, queue_users: QueueUsers) -> int:
     """How many more jobs of a task a chosen site takes: as the broker says, or by what waits there now."""
     if choice.cap is not None:
         return max(0, choice.cap - choice.queued)
-    return min(room_at(site, min_queue), crowd.room_at(site, min_queue))
+    return min(room_at(site, min_queue), queue_users.room_at(site, min_queue))
 
 
 def part_of(places: int, users: int) -> int:

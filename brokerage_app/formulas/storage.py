@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from brokerage_app.formulas.near import is_whole
+from brokerage_app.formulas.queues_with_input import is_whole
 from brokerage_app.vocabulary.needs import InputData
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.snapshot import Endpoint, Grid

@@ -1,4 +1,4 @@
-"""Which work a queue does not want: `fairsharepolicy`, "zero share" of the JEDI brokerage document.
+"""Which work a queue refuses: `fairsharepolicy`, "zero share" of the JEDI brokerage document.
 
     type=evgen:100%,type=simul:100%,type=any:0%
 

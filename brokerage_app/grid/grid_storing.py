@@ -29,7 +29,7 @@ def store(described: Described, now: datetime) -> dict[str, int]:
     known = {row["site_name"] for row in described.queues if row["site_name"]}
     Site.objects.bulk_create([Site(name=name) for name in sorted(known)], ignore_conflicts=True)
     _upsert(StorageEndpoint, [{**row, "updated": now} for row in described.storages], ["name"])
-    with queue_status.said(by="import_sites", at=now):
+    with queue_status.history_says(by="import_sites", at=now):
         queues = queue_status.keep_held(described.queues, now)
         _upsert(Queue, [{**row, "last_update": now} for row in queues], ["name"])
     QueueEndpoint.objects.filter(queue__in=[row["name"] for row in described.queues]).delete()

@@ -1,4 +1,4 @@
-"""Moves of worker nodes: what pilots have found of the hosts on which they run."""
+"""Stores what pilots report about the hosts on which they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brokerage_app.models import NodeGpus, WorkerNode
 
 
 def saw_node(site: str, host: str, cpu_model: str, about: Mapping[str, Any]) -> None:
-    """Keep what a host is like; `about` by names of WorkerNode. What is not said stays as it was."""
+    """Store the properties of a host; `about` has names of WorkerNode. Properties that are not given stay as they were."""
     WorkerNode.objects.update_or_create(
         site=site, host=host, cpu_model=cpu_model, defaults={**about, "last_seen": timezone.now()}
     )

@@ -1,4 +1,4 @@
-"""What keeps a queue from being deleted: jobs that are still at it, whom nobody would look after then.
+"""Why a queue cannot be deleted: it still has jobs, which no watch dog would handle afterwards.
 
 Jobs and tasks are of other apps, which register what counts theirs.
 """

@@ -1,7 +1,7 @@
 """The door through which people and agents change the status of a queue, and the end of what was set for a time.
 
 Triggers of the table write the history (`QueueStatusLog`), so that a change by any other way is in it as well. What they
-cannot know, who changes a status and until when, is said in the transaction: see `said`.
+cannot know, who changes a status and until when, is said in the transaction: see `history_says`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class QueueStatusError(ValueError):
 
 
 def no_queue(name: str) -> str:
-    """The sentence on a name that no queue has; "" for one that a queue has."""
+    """The sentence on a name that no queue has; "" if a queue has it."""
     names = list(Queue.objects.values_list("name", flat=True))
     return "" if name in names else rather(f"There is no queue {name[:60]!r}", name, names, most=12)
 
 
 @contextmanager
-def said(**words: Any) -> Iterator[None]:
-    """Within a transaction: what the history is to say of changes that are made inside. Keys: by, reason, at, until, after."""
+def history_says(**words: Any) -> Iterator[None]:
+    """Within a transaction: gives the history of status changes made inside. Keys: by, reason, at, until, after."""
     text = json.dumps({key: value for key, value in words.items() if value}, default=str)
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('jedi.queue_status', %s, true)", [text])
@@ -70,7 +70,7 @@ def set_status(
     lasting = holds.after if holds and holds.until else row.status
     after = lasting if until else ""
     before, row.status, row.status_reason = row.status, status, reason
-    with said(by=by[:128], reason=reason, at=now, until=until, after=after):
+    with history_says(by=by[:128], reason=reason, at=now, until=until, after=after):
         row.save(update_fields=["status", "status_reason", "last_update"])
         if before == status:  # only its end is new: the trigger has seen no change
             _moved(queue, before, status)
@@ -80,7 +80,7 @@ def set_status(
 
 
 def check(status: str, reason: str, until: datetime | None, now: datetime) -> None:
-    """Raises QueueStatusError for what no queue can be given."""
+    """Raises QueueStatusError for a status, reason or time that cannot be set."""
     if status not in Queue.STATUSES:
         raise QueueStatusError(
             "status", f"{status[:30]!r} is not a status; choose one of: {', '.join(Queue.STATUSES)}."
@@ -118,7 +118,7 @@ def end_due(now: datetime, limit: int = LIMIT) -> list[str]:
     still = QueueStatusLog.objects.filter(queue__in=names, ended_at=None, until__lte=now).order_by("queue")
     names = list(still.values_list("queue", flat=True))
     if names:
-        with said(by=ENDED_BY, at=now), connection.cursor() as cursor:
+        with history_says(by=ENDED_BY, at=now), connection.cursor() as cursor:
             cursor.execute(END, {"names": names, "now": now})
             for row in still:  # those that went back to the same status: the trigger has seen no change
                 _moved(row.queue, row.new, row.after)

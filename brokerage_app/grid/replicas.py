@@ -1,4 +1,4 @@
-"""Where datasets are, as data management last said: kept, and read for a decision."""
+"""Replicas of datasets as last reported by data management: stored, and read for a decision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STALE_AFTER = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What data management said of a dataset: its files and bytes, and (endpoint, files, bytes, complete) of its replicas."""
+    """The answer of data management on a dataset: its files and bytes, and (endpoint, files, bytes, complete) of its replicas."""
 
     dataset: str
     files: int
@@ -28,7 +28,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """A dataset with its replicas by endpoint. Nobody has asked for them yet where `asked_at` is None."""
+    """A dataset with its replicas by endpoint. `asked_at` is None when they have not been looked up yet."""
 
     files: int = 0
     size_mb: float = 0.0
@@ -67,7 +67,7 @@ SELECT l.datasetname, l.nfiles, l.bytes, l.ts, r.endpoint, r.nfiles, r.bytes, r.
 
 
 def keep(found: Iterable[Found], now: datetime) -> list[str]:
-    """Store what data management said; replicas that it no longer names are forgotten.
+    """Store the answers of data management; replicas that it no longer names are deleted.
 
     Returns the names of datasets of which there is more somewhere than was known.
     """
@@ -89,7 +89,7 @@ def keep(found: Iterable[Found], now: datetime) -> list[str]:
 
 
 def whereabouts(names: Iterable[str]) -> dict[str, Whereabouts]:
-    """What is known of datasets, by name. One statement; of those that nobody asked for nothing is known."""
+    """Stored replicas of datasets, by name. One statement; datasets that were never looked up have none."""
     wanted = sorted(set(names))
     found = {name: Whereabouts() for name in wanted}
     if not wanted:

@@ -224,7 +224,7 @@ class GridVersion(models.Model):
 
 
 class RefreshedManager(models.Manager["Refreshed"]):
-    """Without what is to be counted for the first time: its time stands before all others, which Python cannot read."""
+    """Without numbers that were never counted: their time is -infinity, which Python cannot read."""
 
     def get_queryset(self) -> models.QuerySet[Refreshed]:
         return super().get_queryset().filter(at__gt=datetime.min.replace(tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What the throttle decided last, kept so that every wait can be explained."""
+"""The last decision of the throttle, stored so that every wait can be explained."""
 
 from __future__ import annotations
 

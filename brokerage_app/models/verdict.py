@@ -1,4 +1,4 @@
-"""What the brokers decided, kept so that every wait can be explained, and decided again under other conditions."""
+"""Decisions of the brokers, stored so that every wait can be explained, and repeated with changes."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Leveled(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """Rows of the configuration. Rows that mean nothing here, or do not convert, are kept but count as not set."""
+    """Rows of the configuration. Rows with an unknown name, or a value of the wrong type, are kept but count as not set."""
 
     rows: tuple[Row, ...] = ()
     _values: dict[tuple[str, str, str], tuple[Value, Row]] = field(init=False, repr=False, compare=False)

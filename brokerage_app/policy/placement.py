@@ -1,4 +1,4 @@
-"""Where a task is counted: its work queue and its global share. Pure."""
+"""The work queue and the global share of a task. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def place(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree)
 
 
 def no_share(task: TaskAttributes, tree: ShareTree) -> str:
-    """That a task matches no share: by what it was compared, with which shares, and who can help."""
+    """The sentence that a task matches no share: what was compared, with which shares, and who can help."""
     leaves = [leaf.name for leaf in tree.leaves]
     more = f" and {len(leaves) - NAMED} more" if len(leaves) > NAMED else ""
     return (

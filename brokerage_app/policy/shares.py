@@ -275,7 +275,7 @@ def metrics(usage: Mapping[str, Usage], leaves: Iterable[str]) -> dict[str, dict
 
 
 def faults(rows: Sequence[Share]) -> dict[str, str]:
-    """What is wrong with the tree, by the name of the share: a parent that is not there, a circle."""
+    """Faults of the tree, by the name of the share: a missing parent, or a circle."""
     parents = {row.name: row.parent for row in rows}
     found: dict[str, str] = {}
     for name, parent in parents.items():
@@ -350,7 +350,7 @@ def _values(task: TaskAttributes) -> tuple[str | None, ...]:
 
 
 def compared(task: TaskAttributes) -> str:
-    """What shares look at of a task, in words."""
+    """The attributes of a task that shares compare, in words."""
     named = {"vo": task.vo, **dict(zip(_PLACES, _values(task), strict=True))}
     named = {("resource type of its site" if what == "rtype" else what): value for what, value in named.items()}
     return ", ".join(f"{what}={value.strip() or 'none' if value else 'none'}" for what, value in named.items())

@@ -300,7 +300,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
 
 
 def _cap(seen: Situation, cap: Limit, jobs: int, code: str, detail: str, which: str, *, yields: bool) -> RuleCheck:
-    """A cap of 0 is no matter of waiting, whatever the jobs: it is said whose it is."""
+    """Waiting does not help against a cap of 0, whatever the jobs: the sentence names the cap."""
     if cap.value > 0:
         advice = _raised(
             f"Wait until {'pilots have started queued' if yields else 'running'} jobs{'' if yields else ' have ended'}",
@@ -313,7 +313,7 @@ def _cap(seen: Situation, cap: Limit, jobs: int, code: str, detail: str, which: 
 
 
 def _raised(before: str, cap: Limit, jobs: int) -> str:
-    """What to do about a cap: empty when it is not known where it is set."""
+    """What to do about a cap; empty when it is unknown where the cap is set."""
     if not cap.name:
         return ""
     have = f"have an administrator set {cap.name} to {jobs + 1} or more (it is {cap.value})"

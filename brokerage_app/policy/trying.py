@@ -1,4 +1,4 @@
-"""Tasks that somebody only describes, to see where they would belong. Pure."""
+"""Tasks that are only described, to find the work queue and share that they would get. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE: Final = 100.0
 
 
 class DescriptionError(ValueError):
-    """A description that is none; the sentence names the attribute."""
+    """A description that is not valid; the sentence names the attribute."""
 
 
 def described(text: str) -> tuple[TaskAttributes, Wish]:

@@ -1,4 +1,4 @@
-"""What the brokers decided, kept and counted.
+"""Decisions of the brokers, stored and counted.
 
 Imports the floors below it. Start at `records.py`.
 """

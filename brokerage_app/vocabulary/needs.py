@@ -1,4 +1,4 @@
-"""What a task wants of a site, as values."""
+"""What a task needs of a site, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXPRESS_PRIORITY: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What an endpoint has of a dataset. `complete`: data management says so; its numbers may still differ a little."""
+    """The replica of a dataset at an endpoint. `complete` comes from data management; the numbers may differ slightly."""
 
     files: int
     size_mb: float

@@ -1,4 +1,4 @@
-"""What people order agents to do: run once, pause, go on, run more or less often. Each order is audited."""
+"""Manual control of agents: run once, pause, resume, change the period. Each change is audited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_once(agent: Agent, *, by: str, reason: str = "") -> None:
 
 @transaction.atomic
 def set_paused(agent: Agent, paused: bool, *, by: str, reason: str) -> bool:
-    """Pause an agent, or let it go on. Returns whether that changed anything; if not, nothing is recorded."""
+    """Pause or resume an agent. Returns whether that changed anything; if not, nothing is recorded."""
     if not Agent.objects.filter(pk=agent.name, paused=not paused).update(paused=paused):
         return False
     audit.record(by, "agent.pause" if paused else "agent.resume", "agent", agent.name, reason=reason)

@@ -1,4 +1,4 @@
-"""What to think of an agent: does it make its passes in time, and do they succeed?"""
+"""The state of an agent: whether its passes are in time and succeed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STANDSTILL_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An agent with what its times mean now. `state` is ok, working, late, paused or error.
+    """An agent with its present state: ok, working, late, paused or error.
 
     `late_s` are the seconds by which it is overdue; `late` says that these are more than three periods.
     """
@@ -49,7 +49,7 @@ def rows(agents: Iterable[Agent], now: datetime) -> list[AgentRow]:
 
 
 def judge(agent: Agent, now: datetime) -> AgentRow:
-    """What to think of an agent: red when its last pass failed or it is overdue by more than three periods."""
+    """The state of an agent: red when its last pass failed, or it is overdue by more than three periods."""
     working = agent.lease_until is not None and agent.lease_until > now
     if agent.paused:
         return AgentRow(agent, "paused", "warn", 0.0)

@@ -37,7 +37,7 @@ def owner() -> str:
 
 
 def is_dead(holder: str) -> bool:
-    """Whether a holder of locks was a process of this host that is gone. Of other hosts nothing is known: False."""
+    """Whether a holder of locks was a process of this host that is gone. Processes of other hosts are unknown: False."""
     host, _, pid = holder.rpartition("-")
     if host != HOST or not pid.isdecimal():
         return False
@@ -68,7 +68,7 @@ def free_dead_leases() -> list[str]:
 
 
 def count_anew() -> int:
-    """Have agents that are overdue be due as of now, when a site or a ticker starts. Returns how many there were.
+    """Make overdue agents due now, when a site or a ticker starts. Returns their number.
 
     While nothing ran, none of them was late. They are taken in the same order. Nor does a pass count that died with the site
     as one that does not end.
@@ -93,7 +93,7 @@ _current: ContextVar[tuple[str, int] | None] = ContextVar("current agent pass", 
 
 
 def _pulse() -> None:
-    """Show whoever watches over this cluster that its workers work."""
+    """Update the heartbeat of this cluster's workers."""
     path = os.environ.get(PULSE)
     if path:
         with contextlib.suppress(OSError), open(path, "a"):
@@ -115,7 +115,7 @@ def overdue(seconds: float) -> bool:
 
 
 def renew_lease() -> None:
-    """To be called now and then by long passes: the lease of the pass that runs here starts anew."""
+    """Renew the lease of the pass that runs here; long passes call it now and then."""
     _pulse()
     turns.renewed()
     current = _current.get()
@@ -244,7 +244,7 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
     """
     spec = REGISTRY.get(name)
     if spec is None:
-        raise UnknownAgentError(f"no agent is called {name}; there are {', '.join(sorted(REGISTRY))}")
+        raise UnknownAgentError(f"there is no agent {name}; there are {', '.join(sorted(REGISTRY))}")
     _pulse()
     fence = _take_lease(name, even_if_paused)
     if fence is None:

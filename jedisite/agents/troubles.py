@@ -1,4 +1,4 @@
-"""Troubles: a task or job for which an agent's work failed unexpectedly is left aside by that agent, longer each time.
+"""Troubles: after an unexpected failure an agent puts the task or job aside, for longer each time.
 
 The others of the same pass are not held up. A turn that succeeds takes the trouble away.
 """
@@ -41,13 +41,13 @@ def left_aside(kind: str, subject: str) -> str:
 
 
 def note(agent: str, kind: str, subject: int, error: str, task: int | None = None) -> None:
-    """One more failure of this agent at this subject: it is left aside for 1 min, then 2, 4 … up to an hour."""
+    """Record a failure of this agent on this subject: it is put aside for 1 min, then 2, 4 … up to an hour."""
     with connection.cursor() as cursor:
         cursor.execute(_NOTE, {"agent": agent, "kind": kind, "subject": subject, "task": task, "error": error})
 
 
 def clear(agent: str, kind: str, subjects: Iterable[int]) -> list[int]:
-    """What has succeeded is in no trouble any more. Returns the subjects that were in one."""
+    """Delete the troubles of subjects that succeeded. Returns the subjects that had one."""
     ids = sorted(subjects)
     if not ids:
         return []
@@ -66,7 +66,7 @@ def forget(before: datetime) -> None:
 
 
 def aside(agent: str, kind: str, subjects: Iterable[int]) -> set[int]:
-    """Those of the subjects that this agent leaves aside now."""
+    """The subjects that this agent has put aside now."""
     ids = sorted(subjects)
     if not ids:
         return set()

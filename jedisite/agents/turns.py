@@ -133,7 +133,7 @@ def end_overlong(pulse: Path) -> list[Lost]:
         except (OSError, ValueError):
             continue  # it is being written, or its turn has just ended
         if _is_gone(pid):
-            error = "the process that worked on it died"
+            error = "the process that worked on it was killed or crashed"
         elif overdue > 1 + limit_s() / 8:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What Django does not say about PostgreSQL: cursors of hot paths, COPY, partitions, limits of time, faults.
+"""PostgreSQL features beyond Django: cursors of hot paths, COPY, partitions, time limits, faults.
 
 Imports `vocabulary` only. Start at `sql.py`.
 """

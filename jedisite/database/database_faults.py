@@ -1,4 +1,4 @@
-"""What is the matter with the database, said to people and programs: the site is there, and will work again.
+"""Sentences for people and programs when the database fails.
 
 Each fault is answered with 503 and Retry-After, never with 500.
 """
@@ -20,10 +20,10 @@ class Fault:
     retry_s: int
 
 
-AWAY: Final = Fault("The database does not answer; try again in a moment.", 5)
-DISK_FULL: Final = Fault("The disk of the database is full: nothing can be stored until there is room.", 60)
-SLOW: Final = Fault("The database took too long over this; try again later, or ask for less.", 10)
-BUSY: Final = Fault("Somebody else is changing what this needs in the database; try again in a moment.", 3)
+AWAY: Final = Fault("The database does not answer; please try again in a moment.", 5)
+DISK_FULL: Final = Fault("The disk of the database is full: nothing can be stored until space is freed.", 60)
+SLOW: Final = Fault("The database took too long for this request; try again later, or narrow the request.", 10)
+BUSY: Final = Fault("Another request is changing the same data; please try again in a moment.", 3)
 _BY_STATE: Final = {
     "53100": DISK_FULL,
     "57014": SLOW,  # the time-out of statements
@@ -34,7 +34,7 @@ _BY_STATE: Final = {
 
 
 def fault_of(exc: BaseException | None) -> Fault | None:
-    """The fault of the database that an exception tells of, or None when it tells of something else.
+    """The database fault behind an exception; None for other exceptions.
 
     An error that follows from one, such as that of a transaction which can do nothing more, tells of the first.
     """
@@ -55,7 +55,7 @@ _OTHER_TABLES: Final = ("42P01", "42703", "3F000")
 
 
 def said_to_operator(exc: BaseException, *, own: bool = False) -> str | None:
-    """What somebody at the terminal is told when the database fails a command, or None for other errors.
+    """The message at the terminal when the database fails a command; None for other errors.
 
     `own`: the database is the embedded one of this home.
     """
@@ -66,7 +66,7 @@ def said_to_operator(exc: BaseException, *, own: bool = False) -> str | None:
         return None
     first = str(exc).strip().partition("\n")[0]
     if fault is AWAY and own:
-        return f"The database of this home has ended, with the site or the command that had started it: try again ({first})."
+        return f"The database has stopped together with the site or command that started it: try again ({first})."
     if fault is AWAY:
         return f"The database does not answer: {first}. Start it; without DATABASE_URL the embedded one is started."
     return f"{fault.sentence} ({first})"

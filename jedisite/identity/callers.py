@@ -231,7 +231,7 @@ def bearer(request: HttpRequest) -> str | None:
 
 
 def caller_by_token(request: HttpRequest) -> Caller | None:
-    """Which program makes this request, by its bearer token, else by its certificate; None without one that holds.
+    """The program that makes this request, by its bearer token, else by its certificate; None without a valid one.
 
     Raises what `caller_of_token` raises for tokens of other issuers.
     """

@@ -127,7 +127,7 @@ def token(request: HttpRequest) -> HttpResponse:
         return _fault("invalid_client", 401)
     grant, address = request.POST.get("grant_type"), throttle.address_of(request)
     try:
-        throttle.look(throttle.CODE, address)
+        throttle.check(throttle.CODE, address)
     except throttle.TooManyAttempts as exc:
         return _slow_down(exc)
     if grant == DEVICE_GRANT:
@@ -151,7 +151,7 @@ def verify(request: HttpRequest) -> HttpResponse:
     given = (request.POST.get("user_code") or request.GET.get("user_code", ""))[:LONGEST_CODE]
     who = caller_of(request).name
     if given:
-        throttle.look(throttle.CODE, who)
+        throttle.check(throttle.CODE, who)
     found = device_logins.waiting(given)
     if given and found is None:
         throttle.attempt(throttle.CODE, who)
@@ -159,11 +159,17 @@ def verify(request: HttpRequest) -> HttpResponse:
     if found is not None and answer in ("allow", "refuse"):
         user = get_object_or_404(User, username=who)
         if device_logins.decide(found.pk, user, allow=answer == "allow"):
-            said = "The program is let in; go back to it." if answer == "allow" else "The program was turned away."
+            said = (
+                "The program is now logged in; you can go back to it."
+                if answer == "allow"
+                else "The login of the program was refused."
+            )
             messages.success(request, said)
             return redirect("device-verify")
     if given and found is None:
-        messages.error(request, "No program waits with this code: it was mistyped, used already, or is too old.")
+        messages.error(
+            request, "No program waits with this code: it was mistyped, has been used already, or has expired."
+        )
     context = {"given": given, "found": found, "who": who, "here": reverse("device-verify")}
     return render(request, "jedisite/device.html", context, status=404 if given and found is None else 200)
 

@@ -19,18 +19,18 @@ def new_password() -> str:
 
 
 def lines(url: str) -> list[str]:
-    """What `manage.py up` says of the site: its address, a login, and how to get a token.
+    """What `manage.py up` prints: the address of the site, a login, and how to get a token.
 
     The first time, when nobody runs the site yet, an account is made, and its password is in these lines and nowhere else.
     """
     name, password = _operator()
     if not name:
-        return [f"The site is at {url}/", "Nobody can log in to run it: manage.py createsuperuser makes an account."]
+        return [f"The site is at {url}/", "No account can administer the site: manage.py createsuperuser creates one."]
     login = f"password {password}   (shown this once)" if password else ""
     return [
         f"The site is at {url}/",
         f"user {name}   {login}".rstrip(),
-        f"another password: manage.py changepassword {name}   a token for scripts: manage.py token make {name}",
+        f"new password: manage.py changepassword {name}   token for scripts: manage.py token make {name}",
     ]
 
 

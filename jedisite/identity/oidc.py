@@ -1,4 +1,4 @@
-"""Bearer tokens of other issuers (OIDC): what they must be to count here, and what they say about their bearer."""
+"""Bearer tokens of other issuers (OIDC): which are accepted, and what they state about their bearer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAST_MOMENT = 253_402_300_799
 
 
 class IssuerSilent(APIException):
-    """Nothing can be said about a token, because its issuer does not answer."""
+    """A token cannot be checked, because its issuer does not answer."""
 
     status_code = 503
     default_detail = "The issuer of the token does not answer; try again in a moment."
@@ -73,7 +73,7 @@ def check(token: str, origin: str) -> Vouched:
     if named:
         found = provider_and_role(named)
         if found is None:
-            raise AuthenticationFailed(f"The VO {named[:100]!r} of the Origin header is not known here.")
+            raise AuthenticationFailed(f"The VO {named[:100]!r} of the Origin header is not configured at this site.")
     else:
         found = _by_issuer(claims.get("iss"))
     provider, role = found
@@ -140,8 +140,8 @@ SENTENCES: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "The token has expired."),
     (jwt.ImmatureSignatureError, "The token is not valid yet."),
     (jwt.InvalidAudienceError, "The token was made for another audience."),
-    (jwt.InvalidIssuerError, "The token is of another issuer than the VO's."),
-    (jwt.InvalidAlgorithmError, "The token is signed with an algorithm that does not count here."),
+    (jwt.InvalidIssuerError, "The token comes from an issuer other than that of the VO."),
+    (jwt.InvalidAlgorithmError, "The token is signed with an algorithm that is not accepted."),
     (jwt.InvalidSignatureError, "The signature of the token is wrong."),
 )
 
@@ -166,7 +166,7 @@ def _role(provider: Provider, name: str, claims: Mapping[str, Any]) -> Role | No
     if role is None:
         raise PermissionDenied(f"There is no role {name[:100]!r} here; there are {', '.join(ROLE_NAMES)}.")
     if f"{provider.vo}/{name}" not in groups_of(claims):
-        raise PermissionDenied(f"The token does not say that its bearer is in {provider.vo}/{name}.")
+        raise PermissionDenied(f"The token does not list its owner as a member of {provider.vo}/{name}.")
     if role not in provider.roles:
         raise PermissionDenied(f"Members of {provider.vo} get no role {name} at this site.")
     return role

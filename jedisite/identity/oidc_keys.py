@@ -121,7 +121,7 @@ class Keys:
 def _address_of_keys(provider: Provider) -> str:
     found = fetch_json(provider.discovery)
     if not isinstance(found, Mapping) or found.get("issuer") != provider.issuer:
-        raise ValueError("its discovery document is that of another issuer")
+        raise ValueError("its discovery document belongs to another issuer")
     address = found.get("jwks_uri")
     if not isinstance(address, str) or not is_safe(address):
         raise ValueError("its discovery document names no safe address of keys")
@@ -155,7 +155,7 @@ def fetch_json(url: str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as exc:
-        raise ValueError(f"{url} is no JSON") from exc
+        raise ValueError(f"{url} is not JSON") from exc
 
 
 _of_issuer: dict[str, Keys] = {}

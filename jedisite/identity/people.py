@@ -31,12 +31,12 @@ LONGEST_SUBJECT = 255
 
 
 def known_user(issuer: str, subject: str) -> User | None:
-    """The user bound to that identity. Raises AuthenticationFailed when the account is switched off."""
+    """The user bound to that identity. Raises AuthenticationFailed when the account is disabled."""
     found = ForeignIdentity.objects.select_related("user").filter(issuer=issuer, subject=subject).first()
     if found is None:
         return None
     if not found.user.is_active:
-        raise AuthenticationFailed(f"The account {found.user.get_username()} is switched off.")
+        raise AuthenticationFailed(f"The account {found.user.get_username()} is disabled.")
     return found.user
 
 
@@ -44,7 +44,7 @@ def user_of(vouched: Vouched) -> User:
     """The user that a token stands for, made when the provider may. Raises AuthenticationFailed, PermissionDenied."""
     provider, subject = vouched.provider, vouched.subject
     if not subject or len(subject) > LONGEST_SUBJECT or "\x00" in subject:
-        raise AuthenticationFailed("The token's sub is no name that can be stored.")
+        raise AuthenticationFailed("The token's sub cannot be stored as a name.")
     known = known_user(provider.issuer, subject)
     if known is not None:
         return known
@@ -60,7 +60,7 @@ def user_of(vouched: Vouched) -> User:
         if known is not None:
             return known
     raise PermissionDenied(
-        f"There is another account named {name} at this site; an administrator can bind yours to it."
+        f"This site already has an account named {name} that is not linked to your token; an administrator can link them."
     )
 
 

@@ -1,4 +1,4 @@
-"""Who guesses passwords or codes waits, longer each time; who knows them from where they usually are, does not.
+"""Delays after failed logins, longer each time; a user who logs in from the usual address is not delayed.
 
 Attempts are counted before they are judged, so that many at once are no way round, and taken back when they succeed. They
 are counted for an account from one address, for an address whatever the account, and for an account from wherever: the
@@ -30,7 +30,7 @@ AT_HOME: Final = timedelta(days=90)
 
 
 class TooManyAttempts(Exception):
-    """Nothing was looked at; `wait_s` is after how many seconds an attempt will be."""
+    """The attempt was not checked; `wait_s` is the number of seconds until the next attempt is."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(f"There were too many failed attempts; try again in {wait_s} s.")
@@ -103,7 +103,7 @@ def attempt(rule: Rule, subject: str, now: datetime | None = None) -> None:
     _count({rule.key(subject): rule}, now or timezone.now())
 
 
-def look(rule: Rule, subject: str, now: datetime | None = None) -> None:
+def check(rule: Rule, subject: str, now: datetime | None = None) -> None:
     """Count nothing, but raise TooManyAttempts as `attempt` would: for codes that are too long to be guessed."""
     moment = now or timezone.now()
     row = LoginAttempts.objects.filter(key=rule.key(subject), expires__gt=moment, free_at__gt=moment).first()

@@ -1,4 +1,4 @@
-"""The page on which people make tokens for their scripts, see what they have, and take them back."""
+"""The page on which people make, list and revoke tokens for their scripts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 200
 
 
 class NewTokenForm(forms.Form):
-    """What the token is for, and how far it is to go."""
+    """Purpose, scope and lifetime of the new token."""
 
     name = forms.CharField(max_length=ApiToken.LONGEST_NAME, validators=[check_one_line], label="What it is for")
     scope = forms.ChoiceField(
@@ -63,13 +63,13 @@ def own_tokens(request: HttpRequest) -> HttpResponse:
 @needs(Right.TOKENS)
 @require_POST
 def revoke_own(request: HttpRequest, token_id: int) -> HttpResponse:
-    """Take one's own token back."""
+    """Revoke one's own token."""
     _only_people(request)
     who = caller_of(request).name
     row = get_object_or_404(tokens.of_user(who), pk=token_id)
     if not row.revoked:
         tokens.revoke(row, by=who)
-    messages.success(request, f"The token {row.name} is of no use any more.")
+    messages.success(request, f"The token {row.name} has been revoked.")
     return redirect("tokens")
 
 

@@ -1,4 +1,4 @@
-"""Tokens that people make for themselves and take back: on the site's page, over the API and at the command line."""
+"""Tokens that people make and revoke for themselves: on the site's page, over the API and at the command line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def make(
     # The lock keeps the number of tokens exact when several are asked for at once.
     user = User.objects.select_for_update().filter(username=username, is_active=True).first()
     if user is None:
-        raise NotAPersonError("Only people make tokens.")
+        raise NotAPersonError("Only people can make tokens.")
     now = timezone.now()
     if of_user(username).filter(revoked=False, expires__gt=now).count() >= MOST_TOKENS:
         raise NoTokenError(f"You have {MOST_TOKENS} valid tokens; revoke one first.")

@@ -1,4 +1,4 @@
-"""How commands refuse what was typed: one line says what is wrong and what was probably meant, another where help is."""
+"""Refusals of command lines: one line with the fault and the probable meaning, one line with where to find help."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Parser(CommandParser):
             said.append(f"{message}." + _meant(no_choice[1], re.findall("'([^']*)'", no_choice[2])))
         text = " ".join(said) or message
         if self.called_from_command_line:
-            self.exit(REFUSED, f"{self.prog}: {text}\n{self.prog} --help shows what it takes.\n")
+            self.exit(REFUSED, f"{self.prog}: {text}\n{self.prog} --help lists the arguments.\n")
         super().error(text)
         raise AssertionError("the refusal ends the command")
 
@@ -95,7 +95,7 @@ class Suggesting(BaseCommand):
 
 
 def refusal(arguments: Sequence[str]) -> str:
-    """What a command of ours says of words that it cannot read; "" when it can, or when only the command itself can tell.
+    """The refusal of a command line that our command cannot read; "" when it can, or when only the command can decide.
 
     For a command that makes a home: a process without one reads the words first.
     """

@@ -1,4 +1,4 @@
-"""What `manage.py check --deploy` says about this installation's own settings."""
+"""Checks of this installation's own settings for `manage.py check --deploy`."""
 
 from __future__ import annotations
 

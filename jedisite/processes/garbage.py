@@ -1,4 +1,4 @@
-"""While a process starts, no garbage is looked for. Imports no Django.
+"""Switches garbage collection off while a process starts. Imports no Django.
 
 Nearly all that is imported stays until the process ends. Python would look through it again and again, which took a sixth of
 the start of every command, and afterwards whenever it looks through everything.

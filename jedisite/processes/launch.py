@@ -66,7 +66,7 @@ def take_port(bind: str, port: int | None) -> socket.socket:
     Raises LaunchError when the port, or all of them, are taken.
     """
     if port is not None and not 1 <= port <= LARGEST_PORT:
-        raise LaunchError(f"{port} is not a port: those go from 1 to {LARGEST_PORT}.")
+        raise LaunchError(f"{port} is not a port: ports go from 1 to {LARGEST_PORT}.")
     v6 = ":" in bind
     how: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": socket.has_dualstack_ipv6()} if v6 else {}
     for candidate in [port] if port else range(FIRST_PORT, LAST_PORT + 1):
@@ -74,7 +74,7 @@ def take_port(bind: str, port: int | None) -> socket.socket:
             return socket.create_server((bind, candidate), backlog=MOST_WAITING, **how)
         except OSError as exc:
             if exc.errno != errno.EADDRINUSE:
-                raise LaunchError(f"Nothing can listen on {bind} port {candidate}: {exc.strerror}.") from exc
+                raise LaunchError(f"Cannot listen on {bind} port {candidate}: {exc.strerror}.") from exc
     wanted = f"Port {port} is" if port else f"All ports from {FIRST_PORT} to {LAST_PORT} are"
     raise LaunchError(f"{wanted} in use on {bind}; choose another with --port.")
 
@@ -203,7 +203,7 @@ def wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:
             return
         if time.monotonic() > deadline:
             tail = "\n".join(web.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]) if web.log else ""
-            raise LaunchError(f"{url}{ALIVE_PATH} does not answer 200 but: {answer}. {web.log} says:\n{tail}")
+            raise LaunchError(f"{url}{ALIVE_PATH} answered {answer} instead of 200. {web.log} ends with:\n{tail}")
         supervisor.step(ALIVE_POLL_S)
 
 
@@ -261,7 +261,7 @@ class DatabaseKeeper:
         if server.url != address:
             # Another command has started it, and could not have the old port; our children have the old address.
             raise LaunchError("The database server had to move to another port; start again.")
-        self._say(Event("started", "database", "again, after it had ended"))
+        self._say(Event("started", "database", "again, after it had stopped"))
         return True
 
     def _wait_on(self) -> bool:

@@ -1,4 +1,4 @@
-"""How errors look in the log: short. A traceback is at most `MOST_LINES` lines, and no values of variables are in it."""
+"""Short errors in the log. A traceback is at most `MOST_LINES` lines, and no values of variables are in it."""
 
 from __future__ import annotations
 

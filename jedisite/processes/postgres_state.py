@@ -1,4 +1,4 @@
-"""What one home knows of its embedded server, and the locks that keep two starts apart. Imports no Django."""
+"""The stored state of a home's embedded server, and the locks against two starts at once. Imports no Django."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Patient = Callable[[], bool]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """What has to be known about the server of a home; port 0: it has never run.
+    """The stored state of the server of a home; port 0: it has never run.
 
     `password` is that of the server's superuser; `site_password` that of the site's own role, "" before that was made.
     """
@@ -80,7 +80,7 @@ class StateFolder:
         with open_private(self.path / "start.lock") as lock:
             while not _try_flock(lock):
                 if not patient():
-                    raise PostgresError(f"Another process holds {lock.name} and does not get the server started.")
+                    raise PostgresError(f"Another process holds {lock.name} and has not started the server.")
                 time.sleep(POLL_S)
             yield
 

@@ -1,4 +1,4 @@
-"""How a request arrives: when enough of it is here for a thread to take it, and how long clients may take.
+"""Arrival of a request: when a thread can take it, and how long clients may take.
 
 Pure: bytes and clocks come in. What is found here only decides who waits where; the web server's parser has the last word.
 """
@@ -41,7 +41,7 @@ _ASKS: Final = re.compile(rb"(?:\r\n)?[^\r\n]* http/1\.1(?=\r\n).*\r\nexpect:[ \
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What clients may take: see DEFAULTS."""
+    """Time limits for clients: see DEFAULTS."""
 
     head: float
     body: float

@@ -19,7 +19,7 @@ class TooSlowError(NoMoreData):
     """The rest of a request has not come in time, or will not come."""
 
     def __str__(self) -> str:
-        return "The body of the request came too slowly, or broke off."
+        return "The body of the request arrived too slowly or was cut off."
 
 
 class _Held:

@@ -17,7 +17,7 @@ def merged(given: Mapping[str, str], defaults: Mapping[str, float], *, least: fl
         try:
             found[name] = float(text)
         except ValueError:
-            raise ValueError(f"{name} is {text!r}; it is a number") from None
+            raise ValueError(f"{name} is {text!r}; it must be a number") from None
         if not least <= found[name] <= most:
-            raise ValueError(f"{name} is {text}; it lies between {least:g} and {most:.12g}")
+            raise ValueError(f"{name} is {text}; it must lie between {least:g} and {most:.12g}")
     return found

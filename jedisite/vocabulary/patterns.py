@@ -93,7 +93,7 @@ def _encoded(text: str) -> bytes:
 def _objection(pattern: str, error: Exception) -> str:
     """Why the engine does not take a pattern, for people."""
     if isinstance(error, UnicodeEncodeError):
-        return f"{pattern!r} has half of a character in it"
+        return f"{pattern!r} contains half of a surrogate pair"
     said, _, piece = error.args[0].decode(errors="replace").partition(": ")
     if piece in _LOOKS_ROUND:
         return f"{pattern!r} looks ahead or behind with {piece}, which is not supported"

@@ -51,15 +51,15 @@ RIGHTS: dict[Role, frozenset[Right]] = {
 
 
 RIGHT_WORDS: dict[Right, str] = {
-    Right.NOTHING: "see what is open to anybody: the site's health, transforms that ship with it",
-    Right.READ: "look at tasks, jobs, sites and agents",
+    Right.NOTHING: "see public data: the site's health, and the transforms that ship with it",
+    Right.READ: "see tasks, jobs, sites and agents",
     Right.SUBMIT: "submit tasks and command one's own",
-    Right.TOKENS: "make and revoke one's own tokens, let a device in",
+    Right.TOKENS: "make and revoke one's own tokens, confirm the login of a device",
     Right.COMMAND_ANY: "command anybody's tasks",
     Right.STEER: "reassign and release tasks, change their priorities, shares and needs, and the targets of shares",
-    Right.OPERATE: "run and pause agents, set the status of queues, classify errors, and take on what needs attention",
+    Right.OPERATE: "run and pause agents, set the status of queues, classify errors, and handle items that need attention",
     Right.PILOT: "fetch jobs and report on them",
-    Right.WORKERS: "report on the workers in which pilots run, and obey commands about them",
+    Right.WORKERS: "report on the workers in which pilots run, and carry out commands on them",
     Right.SITE_DATA: "read the descriptions of queues and storage",
     Right.TELL: "send messages of other systems in",
     Right.FETCH_ANY: "fetch the files that anybody's tasks made",
@@ -68,7 +68,7 @@ RIGHT_WORDS: dict[Right, str] = {
 
 
 class Scope(StrEnum):
-    """What a token is good for. A scope takes rights of its owner away and gives none."""
+    """The scope of a token: it can remove rights of the token's owner, but not add any."""
 
     ALL = "all"
     SUBMIT = "submit"
@@ -82,7 +82,7 @@ SCOPES: dict[Scope, frozenset[Right]] = {
 }
 SCOPE_WORDS: dict[Scope, str] = {
     Scope.ALL: "everything that its owner may do",
-    Scope.SUBMIT: "look, submit tasks and command one's own",
+    Scope.SUBMIT: "see everything, submit tasks and command one's own",
     Scope.READ: "look only",
 }
 
@@ -105,7 +105,7 @@ def asks_for_token(header: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who calls: a name for the logs, roles, and what narrows them.
+    """A caller: the name for the logs, the roles, and their restrictions.
 
     `site`: the site that a pilot may serve, "" is any. `manages`: working groups whose tasks the caller may command;
     `member_of`: those whose files the caller may fetch.

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, all that begin a new line, and those that turn the direction of what follows."""
-NOT_ONE_LINE = "has a line feed or another control character in it"
+NOT_ONE_LINE = "contains a line feed or another control character"
 """What is said of a name that is not `is_one_line`."""
 _NUMBER = re.compile("[0-9]+")
 LONGEST_MEANT = 128
@@ -20,7 +20,7 @@ APART_FROM = 10_000
 
 
 def sentence(said: object) -> str:
-    """What an exception or a text says, as a sentence: it begins with a capital letter and has one full stop.
+    """The text of an exception, or a text, as a sentence: with a capital letter and one full stop.
 
     >>> sentence("it waits"), sentence("It waits.")
     ('It waits.', 'It waits.')

@@ -1,4 +1,4 @@
-"""Values that are one of several: who gives another one is told which there are, and which may have been meant."""
+"""Values that must be one of several: a refusal lists the choices and suggests the nearest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_SHOWN = 60
 
 
 def no_choice(value: object, choices: Iterable[object]) -> str:
-    """The sentence on a value that is none of the choices.
+    """The sentence on a value that is not one of the choices.
 
     >>> no_choice("kil", ["kill", "pause"])
     "'kil' is none of the choices, which are kill, pause. Did you mean kill?"
@@ -25,10 +25,10 @@ def no_choice(value: object, choices: Iterable[object]) -> str:
     known = [str(choice) for choice in choices]
     text = str(value)[:LONGEST_SHOWN]
     if not known:
-        return f"{text!r} is none of the choices: there are none."
+        return f"{text!r} is not a choice: there are no choices."
     near = nearest(text, known)
     meant = f" Did you mean {near}?" if near else ""
-    return f"{text!r} is none of the choices, which are {', '.join(known)}.{meant}"
+    return f"{text!r} is not one of the choices: {', '.join(known)}.{meant}"
 
 
 class Choice(serializers.ChoiceField):

@@ -97,7 +97,7 @@ class Columns:
         names, unknown = self.named(text)
         if unknown or not names or len(names) > MOST:
             few = ", ".join(self.by_name)
-            said = f"Name some of: {few}."
+            said = f"Choose from: {few}."
             if unknown:
                 near = nearest(unknown[0], self.by_name)
                 said = f"There is no column {unknown[0][:64]!r}; there are: {few}." + (

@@ -92,12 +92,12 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 class TooManyExports(Unavailable):
-    default_detail = "Other lists are being sent as a whole; try again in a moment."
+    default_detail = "Too many exports are running; please try again in a moment."
 
 
 class OwnExportUnderWay(Unavailable):
     status_code = status.HTTP_429_TOO_MANY_REQUESTS
-    default_detail = "Another list is being sent to you as a whole; try again when it has arrived."
+    default_detail = "Another export of yours is still running; try again when it has finished."
 
 
 _places = Places(AT_ONCE, MOST_OF_ONE, TooManyExports, OwnExportUnderWay)

@@ -45,9 +45,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
         except Error as exc:
             # What the driver says names hosts and accounts.
             fault = database_faults.fault_of(exc)
-            checks[name] = (
-                SAID.get(fault, "the database does not answer") if fault else "the database refuses a question"
-            )
+            checks[name] = SAID.get(fault, "the database does not answer") if fault else "the database refuses a query"
         if checks[name] != OK:
             break
     ready = all(said == OK for said in checks.values())
@@ -84,7 +82,7 @@ def _migrations() -> str:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
-            return f"{plural(len(missing), 'migration is', 'migrations are')} to be applied"
+            return f"{plural(len(missing), 'migration has', 'migrations have')} not been applied"
         _migrated = True
     return OK
 
@@ -96,11 +94,11 @@ def _agents() -> str:
     judged = [row for row in rows(Agent.objects.filter(paused=False), now)]
     stuck = sorted(row.agent.name for row in judged if is_stuck(row.agent, now))
     if stuck:
-        return f"passes of {', '.join(stuck)} do not end"
+        return f"passes of {', '.join(stuck)} are stuck"
     still = standstill(judged)
     if still:
         of = f"{len(still)} of {plural(len(judged), 'agent')}"
-        return f"all agents that bring work on ({of}) have been late for more than a minute"
+        return f"all agents that process work ({of}) have been late for more than a minute"
     if judged and all(row.late for row in judged):
         return "the only agent is late" if len(judged) == 1 else f"all {len(judged)} agents are late"
     return OK

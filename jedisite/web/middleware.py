@@ -1,4 +1,4 @@
-"""What every answer carries."""
+"""Headers and checks for every answer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOST_UNREAD = 3 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 UNREAD_S = 10.0
 SENDING = frozenset({"POST", "PUT", "PATCH"})
 DETAILS = {
-    405: "This address does not answer this method.",
-    411: "The length of a body is wanted before it: send it with Content-Length, not in chunks.",
+    405: "This address does not support this method.",
+    411: "The length of the body must be sent first: use Content-Length, not chunks.",
 }
 
 
@@ -124,7 +124,7 @@ class StorablePaths:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if "\0" in request.path_info:
-            raise Http404("No address has NUL in it.")
+            raise Http404("An address cannot contain NUL.")
         return self.get_response(request)
 
 
@@ -146,7 +146,7 @@ class DatabaseFaults:
 
 
 class Throttled:
-    """Who has tried too often is answered with 429 and when to come again."""
+    """A caller with too many attempts gets 429 and the time of the next attempt."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -60,7 +60,7 @@ def only_interfaces(endpoints: list[Any]) -> list[Any]:
 
 
 def resources_first(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """What people come for stands before the calls of PanDA's clients and pilots, of which some are always refused."""
+    """Puts the resources before the calls of PanDA's clients and pilots, some of which are always refused."""
     result["paths"] = dict(sorted(result["paths"].items(), key=lambda row: not row[0].startswith(RESOURCES)))
     return result
 

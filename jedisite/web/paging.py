@@ -136,7 +136,7 @@ class KeysetPagination(BasePagination):
         text = request.query_params.get(ORDERING, self.ordering)
         if text not in self.choices(view):
             near = nearest(text, self.choices(view))
-            message = f"A list is ordered by one of: {', '.join(self.choices(view))}."
+            message = f"A list can be ordered by one of: {', '.join(self.choices(view))}."
             message += f" Did you mean {near}?" if near else ""
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
         name = text.removeprefix("-")
@@ -144,7 +144,7 @@ class KeysetPagination(BasePagination):
             name in getattr(view, "small_orderings", ())
             and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED
         ):
-            message = f"More than {thousands(MOST_SORTED)} rows are not ordered by {name}: filter the list first."
+            message = f"More than {thousands(MOST_SORTED)} rows cannot be ordered by {name}: filter the list first."
             raise InvalidFields([{"field": ORDERING, "rule": "few rows", "message": message}])
         return text, Order.of(queryset.model, text, has_nulls=self.has_nulls)
 
@@ -201,12 +201,12 @@ class KeysetPagination(BasePagination):
             packed = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
             text, backwards, value, key = json.loads(packed)
             if text != self.text or type(backwards) is not bool:
-                raise ValueError("a cursor of another list or order")
+                raise ValueError("the cursor belongs to another list or order")
             key = _checked(self.order.key, key)
             if value is not None or not self.order.has_nulls:
                 value = _checked(self.order.field, value)
         except (ValueError, TypeError, RecursionError, OverflowError, binascii.Error) as exc:
-            message = "This is no cursor of this list; take it from the link `next` or `previous` of a page."
+            message = "This is not a cursor of this list; use the link `next` or `previous` of a page."
             raise InvalidFields([{"field": CURSOR, "rule": "known cursor", "message": message}]) from exc
         return backwards, Place(value, key)
 
@@ -235,15 +235,13 @@ class KeysetPagination(BasePagination):
             ),
             parameter(
                 ORDERING,
-                "by which field the list is ordered, downwards with a minus; rows without a value count as the highest",
+                "field by which the list is ordered; a minus reverses the order; rows without a value count as the highest",
                 {"type": "string", "enum": self.choices(view), "default": self.ordering},
             ),
         ]
         columns = getattr(view, "columns", None)
         if columns is not None:
-            meaning = "what each row has, by names with commas between them, also in exports: " + ", ".join(
-                columns.by_name
-            )
+            meaning = "columns of each row, separated by commas, also in exports: " + ", ".join(columns.by_name)
             found.append(parameter(COLUMNS, meaning, {"type": "string"}))
         return found
 

@@ -48,7 +48,7 @@ class InvalidFields(Refusal):
     """Input that breaks rules: each error names the field, the rule and says it in a sentence."""
 
     status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
-    default_detail = "The request has fields that break a rule."
+    default_detail = "Some fields of the request are not valid."
 
 
 class BadBody(Refusal):
@@ -74,7 +74,7 @@ class TooLarge(exceptions.APIException):
 
 class BodyNotRead(exceptions.APIException):
     status_code = status.HTTP_408_REQUEST_TIMEOUT
-    default_detail = "The body of the request came too slowly, or broke off."
+    default_detail = "The body of the request arrived too slowly or was cut off."
 
 
 class Unavailable(exceptions.APIException):
@@ -180,7 +180,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, _ in pairs:
         if key in seen:
             shown = key[:LONGEST_NAME_SHOWN].encode(errors="backslashreplace").decode()
-            raise NotPlainJSONError("duplicate key", f"the key {shown!r} stands twice in one object", shown)
+            raise NotPlainJSONError("duplicate key", f"the key {shown!r} occurs twice in one object", shown)
         seen.add(key)
     return found
 
@@ -295,7 +295,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
         hint = f" The address ends with a slash: {request.path[:200]}/" if slash else ""
         if not slash and (request.path.startswith(RESOURCES) or request.path == "/api/"):
             hint = f" GET {RESOURCES} lists the resources."
-        return json_problem(404, f"There is nothing at {request.path[:200]}.{hint}")
+        return json_problem(404, f"There is no resource at {request.path[:200]}.{hint}")
     from django.views.defaults import page_not_found as page
 
     return page(request, Http404(_missing(request, exception)))
@@ -321,7 +321,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if fault := database_faults.fault_of(sys.exception()):
         return unavailable(request, fault)
     if is_api(request):
-        return json_problem(500, "Something went wrong on the server; its log says what.")
+        return json_problem(500, "An unexpected error occurred on the server; the server log has the details.")
     from django.views.defaults import server_error as page
 
     return page(request)
@@ -361,7 +361,7 @@ def unavailable(request: HttpRequest, fault: database_faults.Fault) -> HttpRespo
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     if is_api(request):
-        return json_problem(403, reason or "The request does not carry the token against cross-site requests.")
+        return json_problem(403, reason or "The CSRF token is missing or wrong.")
     from django.views.csrf import csrf_failure as page
 
     return page(request, reason)

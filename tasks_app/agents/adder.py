@@ -1,4 +1,4 @@
-"""The adder books the outcomes that pilots reported, and carries out what failed jobs asked of their tasks."""
+"""The adder records the outcomes that pilots reported, and applies the task changes that failed jobs require."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCHES = 20
 
 @agent("adder", every="1s", title="Records the results of jobs on files and datasets")
 def run(now: datetime | None = None) -> Pass:
-    """Book reports in batches, one transaction each. `now` is the time by which retry rules expire."""
+    """Record reports in batches, one transaction each. `now` is the time at which expired retry rules are ignored."""
     forget_troubles()
     items = carry_out()
     for _ in range(BATCHES):

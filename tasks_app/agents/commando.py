@@ -14,7 +14,7 @@ from tasks_app.lifecycle import claims
 
 @agent("commando", every="3s", title="Carries out users' commands on tasks")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Obey waiting commands, give stuck tasks theirs again, then complete those whose last job has ended."""
+    """Carry out waiting commands, repeat those of stuck tasks, then complete commands whose last job has ended."""
     now = now or timezone.now()
     items = 0
     while items < limit and obey_next():

@@ -1,4 +1,4 @@
-"""The feeder: finds the files of a task's inputs and stores them. Growing datasets are looked at again and again."""
+"""The feeder: finds the files of a task's inputs and stores them. Growing datasets are checked repeatedly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASS_S = 5.0
 
 @agent("feeder", every="5s", title="Finds the files of input datasets")
 def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION) -> Pass:
-    """Feed newly defined tasks, then look at datasets that grow. A turn stores about `portion` rows of a task at most."""
+    """Feed newly defined tasks, then check datasets that grow. A turn stores about `portion` rows of a task at most."""
     now = now or timezone.now()
     work = partial(feed_task, now=now, portion=portion)
     claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=HAS_WORK, agent=ME, begun=BEGUN)

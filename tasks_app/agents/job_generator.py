@@ -11,7 +11,7 @@ from tasks_app.domain.states import TASK_GENERATING
 from tasks_app.generation import prepro
 from tasks_app.generation.generation_pass import read_pass
 from tasks_app.generation.task_turns import HAS_WORK, ME, take_turn
-from tasks_app.generation.throttle import look
+from tasks_app.generation.throttle import decide
 from tasks_app.lifecycle import claims
 from tasks_app.models import Task
 
@@ -25,7 +25,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     there = claims.states_in_use(TASK_GENERATING | prepro.WAITING)
     if not there:
         return Pass()
-    throttle = look(timezone.now(), HAS_WORK)
+    throttle = decide(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
     condition = f"{HAS_WORK} AND {allowed}"
     claimed = claims.claim_tasks(

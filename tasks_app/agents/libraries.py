@@ -12,7 +12,7 @@ LIMIT = 50
 
 @agent("libraries", every="10s", title="Starts or ends jobs when the build they need has ended")
 def run(limit: int = LIMIT) -> Pass:
-    """See to the libraries whose build has ended since the last pass."""
+    """Process the libraries whose build has ended since the last pass."""
     found = ended_libraries(limit)
     jobs = settle_all(found, by=ME)
     return Pass(len(found), f"{plural(jobs, 'job')} waited for them" if found else "", more=len(found) == limit)

@@ -1,4 +1,4 @@
-"""The merger: makes the jobs that merge what the jobs of a task have written, where the files are."""
+"""The merger: makes the jobs that merge the outputs of a task's jobs, at the site of the files."""
 
 from __future__ import annotations
 

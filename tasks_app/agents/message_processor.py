@@ -1,4 +1,4 @@
-"""The message processor: does what other systems' messages ask for, each once."""
+"""The message processor: carries out each message of other systems once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 200
 
 @agent("message_processor", every="5s", title="Processes messages from other systems")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Process what has come and is due. Two may run at once: a message that one holds is skipped by the other."""
+    """Process due messages. Two processors may run at once: each skips messages that the other holds."""
     now = now or timezone.now()
     items = 0
     while items < limit and process_next(now):

@@ -15,7 +15,7 @@ LIMIT = 50
 
 @agent("notification", every="10s", title="Mails owners when their tasks end or stop")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Send what is due. At least once: a repetition has the same Message-ID."""
+    """Send due mails, each at least once: a repetition has the same Message-ID."""
     now = now or timezone.now()
     claimed = claim_mails(limit, now)
     sent = 0

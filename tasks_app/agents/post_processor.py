@@ -1,4 +1,4 @@
-"""The post-processor: sees when a task has nothing left to do, and gives it its final status."""
+"""The post-processor: gives a task without work left its final status."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ COUNTS_AGE_S = 60.0
 
 @agent("task_broker", every="5s", title="Chooses the nucleus that gathers a task's outputs")
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
-    """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
+    """Choose a nucleus for tasks that wait for one, the most urgent first. A task without one waits, with the reason."""
     claimed = claims.claim_tasks(
         owner(),
         [TaskStatus.ASSIGNING],

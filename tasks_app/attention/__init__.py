@@ -1,4 +1,4 @@
-"""What needs somebody. `reading` asks the database for facts, `rules` judges them, `keeping` stores what was found.
+"""Items that need attention. `reading` reads the facts, `rules` judges them, `keeping` stores the findings.
 
 Imports the floors below it. Start at `rules/findings.py`.
 """

@@ -1,4 +1,4 @@
-"""How many things need somebody, as every page shows it: counted in one statement, and kept in the process for some seconds."""
+"""The number of items that need attention, as on every page: counted in one statement, cached for some seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CACHE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Items that nobody has taken on, items that somebody has, both without those that are put off; and these."""
+    """Numbers of open items, acknowledged items (both without snoozed ones), and snoozed items."""
 
     waiting: int
     taken_on: int

@@ -17,7 +17,7 @@ STATES: Final = ("open", "acknowledged", "snoozed", "gone", "all")
 
 
 def in_state(state: str, now: datetime) -> Q:
-    """Items that are there and that nobody has taken on; those that somebody has; those put off; those that are over."""
+    """Open, acknowledged, snoozed or gone items."""
     snoozed = Q(gone_at__isnull=True, snoozed_until__gt=now)
     awake = Q(gone_at__isnull=True) & (Q(snoozed_until__isnull=True) | Q(snoozed_until__lte=now))
     return {
@@ -30,7 +30,7 @@ def in_state(state: str, now: datetime) -> Q:
 
 
 def waiting(now: datetime) -> QuerySet[AttentionItem]:
-    """What nobody has taken on and nobody has put off, the most urgent first."""
+    """Items that are neither acknowledged nor snoozed, the most urgent first."""
     return AttentionItem.objects.filter(in_state("open", now)).order_by("-rank", "id")
 
 

@@ -1,4 +1,4 @@
-"""What needs somebody, kept: findings of a pass, and what people did about them. The only writers of attention items."""
+"""Stores attention items: the findings of a pass, and what people did about them. Nothing else writes them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def forget(before: datetime) -> int:
 
 
 class AttentionError(ValueError):
-    """Something that cannot be done with an item; `field` names what is at fault, "" is the item itself."""
+    """An action on an item that is not possible; `field` names the faulty field, "" means the item itself."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -93,35 +93,35 @@ def keep(kinds: Iterable[str], found: Iterable[Found], now: datetime) -> int:
 
 
 def acknowledge(item_id: int, *, by: str, reason: str) -> AttentionItem:
-    """Somebody looks after it: it counts no more in the bell. Raises AttentionError, and AttentionItem.DoesNotExist."""
+    """Mark an item as taken on: the bell no longer counts it. Raises AttentionError, and AttentionItem.DoesNotExist."""
     return _change(item_id, "acknowledge", by, reason, acknowledged_by=by[:128], acknowledged_at=timezone.now())
 
 
 def snooze(item_id: int, until: datetime, *, by: str, reason: str) -> AttentionItem:
-    """Not to be shown before a time, at most LONGEST_SNOOZE ahead. Raises as `acknowledge` does."""
+    """Hide an item until a time, at most LONGEST_SNOOZE ahead. Raises as `acknowledge` does."""
     now = timezone.now()
     if until <= now:
-        raise AttentionError("until", "A snooze ends in the future.")
+        raise AttentionError("until", "The end of a snooze must be in the future.")
     if until > now + LONGEST_SNOOZE:
         raise AttentionError("until", f"A snooze lasts {LONGEST_SNOOZE.days} days at most.")
     return _change(item_id, "snooze", by, reason, snoozed_until=until)
 
 
 def link_ticket(item_id: int, ticket: str, *, by: str, reason: str) -> AttentionItem:
-    """Say which ticket is about it; an empty one takes the link away. Raises as `acknowledge` does."""
+    """Link a ticket to an item; an empty ticket removes the link. Raises as `acknowledge` does."""
     if len(ticket) > LONGEST_TICKET:
         raise AttentionError("ticket", f"A ticket's name or address has at most {LONGEST_TICKET} characters.")
     return _change(item_id, "ticket", by, reason, ticket=ticket.strip())
 
 
 def reopen(item_id: int, *, by: str, reason: str) -> AttentionItem:
-    """Take acknowledgement and snooze back. Raises as `acknowledge` does."""
+    """Undo acknowledgement and snooze. Raises as `acknowledge` does."""
     changes = {"acknowledged_by": "", "acknowledged_at": None, "snoozed_until": None}
     return _change(item_id, "reopen", by, reason, **changes)
 
 
 def _change(item_id: int, action: str, by: str, reason: str, **changes: Any) -> AttentionItem:
-    """The bell that who did it sees next counts it already."""
+    """Change an item, and recount the bell at once for this process."""
     item = _stored(item_id, action, by, reason, **changes)
     bell.forget()
     return item
@@ -130,12 +130,12 @@ def _change(item_id: int, action: str, by: str, reason: str, **changes: Any) -> 
 @transaction.atomic
 def _stored(item_id: int, action: str, by: str, reason: str, **changes: Any) -> AttentionItem:
     if not reason.strip():
-        raise AttentionError("reason", "Say why, in a few words.")
+        raise AttentionError("reason", "Give a reason in a few words.")
     if len(reason) > LONGEST_NOTE:
         raise AttentionError("reason", f"A reason has at most {LONGEST_NOTE} characters.")
     item = AttentionItem.objects.select_for_update().get(pk=item_id)
     if item.gone_at is not None:
-        raise AttentionError("", f"This is over since {item.gone_at:%Y-%m-%d %H:%M} UTC.")
+        raise AttentionError("", f"This item has been over since {item.gone_at:%Y-%m-%d %H:%M} UTC.")
     changes["note"] = reason.strip()
     for name, value in changes.items():
         setattr(item, name, value)

@@ -97,7 +97,7 @@ SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, greatest(t.
 
 
 def stuck_tasks(now: datetime) -> list[TaskFact]:
-    """Open tasks that nobody is asked about, without any job at work, that have done nothing for STUCK_AFTER."""
+    """Open tasks that need no decision, have no running job, and have made no progress for STUCK_AFTER."""
     values = {
         "moving": MOVING,
         "queued": sorted(JOB_QUEUED),
@@ -121,7 +121,7 @@ SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status,
 
 
 def asking_tasks() -> list[TaskFact]:
-    """Tasks in states in which a person is asked, sooner or later."""
+    """Tasks in states that need a decision of a person."""
     rows = _rows(_ASKING, {"asking": sorted(ASKS_AFTER), "most": MOST_TASKS})
     return [TaskFact(*row) for row in rows]
 
@@ -358,7 +358,7 @@ SELECT x.agent, x.kind, x.subject, x.failures, x.since, x.error, t.jeditaskid, c
 
 
 def troubles(now: datetime) -> list[TroubleFact]:
-    """What agents have left aside after an unexpected error."""
+    """Tasks and jobs that agents have put aside after an unexpected error."""
     return [TroubleFact(*row) for row in _rows(_TROUBLES, {"seen": now - TROUBLE_SEEN, "most": MOST_TASKS})]
 
 
@@ -375,6 +375,6 @@ def backlogs(now: datetime) -> list[BacklogFact]:
     """Passes that wait for a worker of django-q2, and reports of pilots that wait for the adder."""
     ((passes, passes_s, reports, reports_s),) = _rows(_BACKLOGS, {"now": now})
     return [
-        BacklogFact("passes", "passes of agents wait for a worker process", passes, passes_s or 0.0, "/agents/"),
-        BacklogFact("reports", "reports of pilots wait to be booked", reports, reports_s or 0.0, "/agents/"),
+        BacklogFact("passes", "agent passes wait for a worker process", passes, passes_s or 0.0, "/agents/"),
+        BacklogFact("reports", "pilot reports wait to be recorded", reports, reports_s or 0.0, "/agents/"),
     ]

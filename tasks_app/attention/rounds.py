@@ -1,4 +1,4 @@
-"""Which rules find what needs attention, and a round of them: what they find is kept."""
+"""The rules that find items that need attention, and a round that applies them and stores the findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class Facts:
-    """What the rules of one pass facts at. What several of them ask for is read once, so that all say the same of it."""
+    """The facts that the rules of one pass judge. Facts that several rules need are read once, so that the rules agree."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now

@@ -79,7 +79,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scouts_have_their_share",
-        "A task that scouts says so in its split rule, and jobs of a task at work take no more files than were released.",
+        "A scouting task is marked in its split rule, and jobs of an active task use no more files than were released.",
         f"""
         SELECT d.jeditaskid, d.datasetid, t.status, t.splitrule, d.nfiles, d.nfilestobeused, d.nfilesused
           FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
@@ -141,7 +141,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "attempts_in_bounds",
-        "No file has more attempts than it may have, or fewer than jobs that tried it and ended.",
+        "No file has more attempts than its limit, or fewer than ended jobs that tried it.",
         f"""
         SELECT c.jeditaskid, c.datasetid, c.fileid, c.attemptnr, c.maxattempt, count(j.pandaid) AS ended
           FROM jedi_dataset_contents c
@@ -152,7 +152,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "retry_is_ready",
-        "A file that waits to be tried again is ready and has an attempt left.",
+        "A file that waits for a retry is ready and has an attempt left.",
         f"""
         SELECT r.jeditaskid, r.datasetid, r.fileid, c.status, c.attemptnr, c.maxattempt FROM file_retries r
           LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = r.jeditaskid AND c.datasetid = r.datasetid AND c.fileid = r.fileid
@@ -160,7 +160,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "retry_is_behind_cursor",
-        "A file that waits to be tried again is not in front of the cursor: it would be picked twice.",
+        "A file that waits for a retry is not ahead of the cursor: it would be picked twice.",
         """
         SELECT r.jeditaskid, r.datasetid, r.fileid, d.pick_cursor FROM file_retries r
           JOIN jedi_datasets d ON d.datasetid = r.datasetid
@@ -179,7 +179,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "no_file_forgotten",
-        "A ready file that was picked before waits to be tried again, unless its task has ended.",
+        "A ready file that was picked before waits for a retry, unless its task has ended.",
         f"""
         SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
           JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
@@ -191,7 +191,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "pending_means_growing",
-        "A file is pending only while its dataset may still grow, and none of them is in front of the cursor.",
+        "A file is pending only while its dataset may still grow, and no pending file is ahead of the cursor.",
         """
         SELECT c.jeditaskid, c.datasetid, c.fileid, d.state, d.status, d.pick_cursor FROM jedi_datasets d
           JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'pending'
@@ -207,7 +207,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "report_of_holding_job",
-        "A job holds exactly as long as its final report waits for the adder; of a merging job the end of its merge may wait.",
+        "A job is holding exactly while its final report waits for the adder; a merging job may wait for its merge.",
         """
         SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
          WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
@@ -216,7 +216,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "job_at_pilot_is_proved",
-        "A job was handed out exactly when it is past the queue, and one that was not has no secret.",
+        "A job has been handed out if and only if it has left the queue; a job that was not handed out has no secret.",
         """
         SELECT pandaid, jobstatus, fence FROM jobs
          WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'merging', 'finished')
@@ -225,7 +225,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "ended_task_has_no_open_job",
-        "A task that has ended has no open job, no claim, no file to be tried again, and an end time.",
+        "A task that has ended has an end time, and no open job, no claim and no file to be tried again.",
         f"""
         SELECT t.jeditaskid, t.status, t.lockedby, t.endtime, j.pandaid FROM jedi_tasks t
           LEFT JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus NOT IN ({_JOB_ENDS})
@@ -252,7 +252,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "outputs_of_finished_jobs",
-        "Every output of a finished job stands in the catalogue, unless it is known to be lost or its dataset is gone.",
+        "Every output of a finished job is in the catalogue, unless it is known to be lost or its dataset is deleted.",
         """
         SELECT f.pandaid, f.type, f.lfn, f.status, c.status AS contents FROM job_files f
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
@@ -285,8 +285,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "output_name_once",
-        "No two outputs of a dataset that are there, or may still come, have the same name: a name without a serial number is "
-        "that of each attempt at the task's one job.",
+        "No two outputs of a dataset that exist, or may still come, have the same name, except attempts of a task's only job "
+        "at an output without a serial number.",
         """
         SELECT jeditaskid, datasetid, lfn, count(*) AS files FROM jedi_dataset_contents
          WHERE type IN ('output', 'log', 'lib') AND status NOT IN ('failed', 'cancelled', 'lost')
@@ -302,7 +302,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "waiting_job_has_build",
-        "A job waits for a library only while that is built, or until its end was seen to.",
+        "A job waits for a library only while the library is built, or until the end of the build is processed.",
         """
         SELECT j.pandaid, f.datasetid, f.fileid, c.status, d.status AS dataset FROM jobs j
           JOIN job_files f ON f.pandaid = j.pandaid AND f.type = 'lib' AND f.fileid IS NOT NULL
@@ -312,7 +312,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "started_job_has_library",
-        "A job that pilots may have, or had and did well, has its library, and knows where it lies.",
+        "A job that has been activated and has not failed has its library, and the library has a location.",
         f"""
         SELECT j.pandaid, j.jobstatus, f.lfn, f.status, c.status AS contents FROM job_files f
           JOIN {_JOBS} j ON j.pandaid = f.pandaid
@@ -323,12 +323,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "retry_history_goes_forward",
-        "A job tries files of an older job again, never of itself or a newer one.",
+        "A job retries files of an older job, never of itself or of a newer job.",
         "SELECT jeditaskid, oldpandaid, newpandaid FROM jedi_job_retry_history WHERE newpandaid <= oldpandaid",
     ),
     Invariant(
         "schedule_counts_its_records",
-        "A schedule has counted the inputs that it made, and its input grows as long as the schedule lasts.",
+        "A schedule has counted the inputs that it made, and its input stays open as long as the schedule lasts.",
         f"""
         SELECT p.jeditaskid, p.records, d.nfiles, p.ended, d.state, t.status FROM periodic_tasks p
           JOIN jedi_tasks t USING (jeditaskid)

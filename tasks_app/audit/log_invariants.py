@@ -15,7 +15,7 @@ STALE_AFTER = "10 minutes"
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "task_state_is_logged",
-        "The last line of a task's log names its state.",
+        "The last entry of a task's log names its state.",
         """
         SELECT t.jeditaskid, t.status, l.status AS logged FROM jedi_tasks t LEFT JOIN LATERAL (
                SELECT status FROM tasks_statuslog l WHERE l.jeditaskid = t.jeditaskid ORDER BY l.id DESC LIMIT 1) l ON true
@@ -32,7 +32,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "messages_go_out",
-        f"No message and no mail is older than {STALE_AFTER} without having been tried.",
+        f"No message and no mail is older than {STALE_AFTER} without an attempt to send it.",
         f"""
         SELECT 'message' AS what, id, created FROM messages_out
          WHERE position IS NULL AND created < clock_timestamp() - interval '{STALE_AFTER}'
@@ -42,7 +42,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "messages_come_in",
-        f"Every message that came in more than {STALE_AFTER} ago was tried; a processed one has no error, a parked one has.",
+        f"Every message that arrived more than {STALE_AFTER} ago was tried; a processed message has no error, a parked one has.",
         f"""
         SELECT id, message_id, attempts, processed, parked, error FROM messages_in
          WHERE (processed IS NULL AND parked IS NULL AND attempts = 0
@@ -51,7 +51,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "job_state_is_logged",
-        "The log of a job names its state, the final one once.",
+        "The log of a job names its state, and its final state once.",
         f"""
         SELECT j.pandaid, j.jobstatus, l.times FROM jobs j CROSS JOIN LATERAL (
                SELECT count(*) AS times FROM jobs_statuslog l WHERE l.pandaid = j.pandaid AND l.jobstatus = j.jobstatus) l

@@ -38,7 +38,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "merging_job_is_accounted",
-        "What a job that waits for its merge has made is ready to be merged, read by an open merge job, or decided and reported.",
+        "An output of a job that waits for its merge is ready to be merged, read by an open merge job, or decided and reported.",
         f"""
         SELECT j.pandaid, c.fileid, c.status, c.pandaid AS merge_job FROM jobs j
           LEFT JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ({_UNMERGED})
@@ -55,7 +55,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "unmerged_file_has_job",
-        "An unmerged file that is ready or read by a merge job is of a job that waits for its merge.",
+        "An unmerged file that is ready, or read by a merge job, belongs to a job that waits for its merge.",
         f"""
         SELECT c.jeditaskid, c.fileid, c.status, c.boundaryid, j.jobstatus FROM jedi_dataset_contents c
           LEFT JOIN jobs j ON j.pandaid = c.boundaryid
@@ -63,7 +63,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "unmerged_file_is_decided",
-        "No unmerged file of a job that has ended is undecided, and none of a job that works is decided.",
+        "No unmerged file of an ended job is undecided, and no unmerged file of an open job is decided.",
         f"""
         SELECT c.jeditaskid, c.fileid, c.status, c.outpandaid, j.jobstatus FROM jedi_dataset_contents c
           JOIN jobs j ON j.pandaid = c.outpandaid
@@ -71,7 +71,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "finished_job_is_merged",
-        "Whatever a finished job made to be merged was merged by a finished merge job.",
+        "Every unmerged file of a finished job was merged by a finished merge job.",
         f"""
         SELECT j.pandaid, c.fileid, c.status, c.pandaid AS merge_job, m.jobstatus FROM job_files f
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'

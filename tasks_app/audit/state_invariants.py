@@ -20,7 +20,7 @@ def _pairs(moves: Mapping[Any, Iterable[str]]) -> str:
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "task_moves_are_allowed",
-        "Every change of a task's state in the log of the last day is one that the table of moves allows.",
+        "Every change of a task's state in the log of the last day is allowed by the table of moves.",
         f"""
         SELECT l.jeditaskid, l.oldstatus, l.status, l.actor FROM tasks_statuslog l
          WHERE l.modificationtime > clock_timestamp() - interval '1 day' AND l.oldstatus <> l.status
@@ -28,7 +28,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "job_moves_are_allowed",
-        "Every change of a job's state in the log of the last hour is one that the table of moves allows.",
+        "Every change of a job's state in the log of the last hour is allowed by the table of moves.",
         f"""
         SELECT l.pandaid, l.old, l.jobstatus, l.actor FROM (
                SELECT pandaid, jobstatus, actor, lag(jobstatus) OVER (PARTITION BY pandaid ORDER BY id) AS old
@@ -37,14 +37,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "waiting_task_says_why",
-        "A task that is pending, throttled or exhausted has a sentence on why.",
+        "A task that is pending, throttled or exhausted has a sentence that explains why.",
         """
         SELECT jeditaskid, status, oldstatus FROM jedi_tasks
          WHERE status IN ('pending', 'throttled', 'exhausted') AND coalesce(errordialog, '') = ''""",
     ),
     (
         "output_is_in_its_container",
-        "A dataset that a task has made for a container is in it.",
+        "A dataset that a task has made for a container is in that container.",
         """
         SELECT d.jeditaskid, d.datasetid, d.datasetname, d.containername FROM jedi_datasets d
           JOIN catalogue_datasets c ON c.name = d.datasetname AND c.made_by_task = d.jeditaskid

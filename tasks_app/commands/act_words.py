@@ -153,7 +153,7 @@ def _tables() -> dict[str, str]:
     return {str(model._meta.model_name): str(model._meta.verbose_name) for model in apps.get_models()}
 
 
-def said(act: str, details: Any) -> Any:
+def details_in_words(act: str, details: Any) -> Any:
     """Details of an act in the audit trail with words in place of the names of parameters; those of other acts as they are."""
     if act not in ACTS or not isinstance(details, Mapping):
         return details

@@ -1,4 +1,4 @@
-"""One act on one task or many: which tasks, what will be hit, and the doing, some at a time and each with an audit row.
+"""One act on one task or many: the selection, the preview, and the execution in batches, each act with an audit row.
 
 What is done goes through the same doors as for a single task. Who may not, and tasks whose state does not accept it, are
 told apart and named; the others get it.
@@ -28,7 +28,7 @@ from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.params.acts import Act, Change
-from tasks_app.submission import amending, command_queue
+from tasks_app.submission import command_queue, parameter_changes
 
 Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
@@ -98,7 +98,7 @@ def filtered(kind: type[FilterSet], rows: QuerySet[Row], given: Mapping[str, Any
     chosen = kind({name: value for name, value in given.items() if value != ""}, queryset=rows)
     if not chosen.data:
         raise SelectionError(
-            "filter", f"All {what}s there are cannot be acted on at once: give a filter, or choose some."
+            "filter", f"A command on all {what}s at once is not allowed: give a filter, or choose some."
         )
     if not chosen.is_valid():
         name, faults = next(iter(chosen.form.errors.items()))
@@ -111,7 +111,9 @@ def filtered(kind: type[FilterSet], rows: QuerySet[Row], given: Mapping[str, Any
 
 
 def _too_many(begin: str) -> str:
-    return f"{begin} too many for one act; {thousands(settings.JEDI_BULK_LIMIT)} is the limit. Narrow the selection."
+    return (
+        f"{begin} too many for one command; {thousands(settings.JEDI_BULK_LIMIT)} is the limit. Narrow the selection."
+    )
 
 
 class WhyNot(NamedTuple):
@@ -176,7 +178,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Jobs that an act touches, by site and state. They are counted up to `JOBS_COUNTED`; `more` says that there are more."""
+    """Jobs that an act affects, by site and state. They are counted up to `JOBS_COUNTED`; `more` says that there are more."""
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     sites: int = 0
@@ -341,7 +343,7 @@ def _pass_on(
     try:
         with transaction.atomic():
             through_door(act, tasks, by=by, reason=reason, parameters=parameters, note=note)
-    except (amending.CannotChangeError, command_queue.CommandRefusedError) as exc:
+    except (parameter_changes.CannotChangeError, command_queue.CommandRefusedError) as exc:
         if len(tasks) == 1:
             words = str(exc).removeprefix(f"task {tasks[0].id} ")
             return {tasks[0].id: WhyNot("state", words, sentence(exc))}
@@ -371,14 +373,14 @@ def through_door(
     if act.is_command:
         command_queue.queue_commands(tasks, act.name, by=by, reason=reason, parameters=given or None, act=note)
     elif act.name == Change.PRIORITY:
-        amending.change_priorities(ids, given["priority"], by=by, reason=reason, act=note)
+        parameter_changes.change_priorities(ids, given["priority"], by=by, reason=reason, act=note)
     elif act.name == Change.SHARE:
-        amending.change_shares(ids, given["share"], by=by, reason=reason, act=note)
+        parameter_changes.change_shares(ids, given["share"], by=by, reason=reason, act=note)
     elif act.name == Change.AVOID_SITE:
-        amending.avoid_site(ids, given["site"], by=by, reason=reason, act=note)
+        parameter_changes.avoid_site(ids, given["site"], by=by, reason=reason, act=note)
     else:
         (task_id,) = ids
         if act.name == Change.NEEDS:
-            amending.change_attributes(task_id, given, by=by, reason=reason)
+            parameter_changes.change_attributes(task_id, given, by=by, reason=reason)
         else:
-            amending.change_split_rule(task_id, given["changes"], by=by, reason=reason)
+            parameter_changes.change_split_rule(task_id, given["changes"], by=by, reason=reason)

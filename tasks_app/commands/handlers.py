@@ -33,7 +33,7 @@ NO_RESULT: Final = "no input has been processed yet: the task will end failed un
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command to be obeyed: what it is called, who gave it and why, its parameters, and the limits on retries."""
+    """A command to be carried out: its name, who gave it and why, its parameters, and the limits on retries."""
 
     name: str
     by: str
@@ -44,10 +44,10 @@ class Order:
 
     @property
     def why(self) -> str:
-        return self.told(DONE.get(self.name, self.name))
+        return self.log_sentence(DONE.get(self.name, self.name))
 
-    def told(self, done: str) -> str:
-        """What was done, by whom and why."""
+    def log_sentence(self, done: str) -> str:
+        """The sentence on what was done, by whom and why."""
         return f"{done} by {self.by}" + (f": {self.comment}" if self.comment else "")
 
     def given(self, name: str) -> bool:
@@ -75,7 +75,7 @@ def carries_out(command: TaskCommand, done: str = "") -> Callable[[Handler], Han
 def kill(task: Task, order: Order) -> str:
     if task.status != TaskStatus.ABORTING:
         _enter(task, TaskStatus.ABORTING, order)
-    return end_jobs(task.id, by=order.by, reason=order.told("the task was killed"), code=Kill.JEDI)
+    return end_jobs(task.id, by=order.by, reason=order.log_sentence("the task was killed"), code=Kill.JEDI)
 
 
 @carries_out(TaskCommand.FINISH, "finished early")
@@ -87,7 +87,7 @@ def finish(task: Task, order: Order) -> str:
     ended = end_jobs(
         task.id,
         by=order.by,
-        reason=order.told("the task was finished early"),
+        reason=order.log_sentence("the task was finished early"),
         running_too=not order.given("soft"),
         code=Kill.JEDI_FORCE,
         keep_unmerged=True,
@@ -105,9 +105,9 @@ def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
     rests = rests_in(task.status, task.old_status)
-    task_moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=rests)
+    task_moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.log_sentence("paused"), old_status=rests)
     held = move_jobs_of_task(
-        task.id, JobStatus.ACTIVATED, JobStatus.THROTTLED, by=order.by, reason=order.told("the task was paused")
+        task.id, JobStatus.ACTIVATED, JobStatus.THROTTLED, by=order.by, reason=order.log_sentence("the task was paused")
     )
     return f"{plural(held, 'queued job is', 'queued jobs are')} held back"
 
@@ -120,7 +120,11 @@ def resume(task: Task, order: Order) -> str:
     back = task.old_status or TaskStatus.READY
     task_moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
     queued = move_jobs_of_task(
-        task.id, JobStatus.THROTTLED, JobStatus.ACTIVATED, by=order.by, reason=order.told("the task was resumed")
+        task.id,
+        JobStatus.THROTTLED,
+        JobStatus.ACTIVATED,
+        by=order.by,
+        reason=order.log_sentence("the task was resumed"),
     )
     return f"{plural(queued, 'job is', 'jobs are')} queued again"
 
@@ -131,10 +135,10 @@ def avalanche(task: Task, order: Order) -> str:
     Task.objects.filter(pk=task.id).update(walltime_unit=SCOUTS_SKIPPED)
     task_moves.note_on_task(task.id, by=order.by, reason=order.why)
     task_moves.wake_task(task.id, "post_processor")
-    return "its scouts are not waited for"
+    return "the task no longer waits for its scouts"
 
 
-@carries_out(TaskCommand.INCREASE_ATTEMPTS, "given more attempts")
+@carries_out(TaskCommand.INCREASE_ATTEMPTS, "files got more attempts")
 def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
     opened = file_moves.give_attempts(task.id, more)
@@ -167,9 +171,13 @@ def reassign(task: Task, order: Order) -> str:
         )
     mode = order.parameters.get("mode") or HARD
     if mode == NO_KILL:
-        return "its jobs go on where they are"
+        return "its jobs continue where they are"
     return end_jobs(
-        task.id, by=order.by, reason=order.told("the task was reassigned"), running_too=mode == HARD, code=Kill.REASSIGN
+        task.id,
+        by=order.by,
+        reason=order.log_sentence("the task was reassigned"),
+        running_too=mode == HARD,
+        code=Kill.REASSIGN,
     )
 
 

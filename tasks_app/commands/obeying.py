@@ -57,7 +57,7 @@ def obey_next() -> bool:
         status, answer = "refused", str(exc)
     except (Exception, TurnTooLongError) as exc:
         log.exception("commando.failed", command=command.id, task=task.id)
-        status, answer = "refused", f"an unexpected error stopped it: {sentence_of(exc)}"
+        status, answer = "refused", f"an unexpected error stopped the command: {sentence_of(exc)}"
     command.end(status, answer)
     return True
 

@@ -105,7 +105,7 @@ def incexec(task: Task, order: Order) -> str:
     parent = order.parameters.get(FOLLOWS)
     if parent and not _starts_again(task, parent):
         return _grow(task, parent)
-    if not parent and (nothing := nothing_new.says(task, order.parameters.get("changes") or {})):
+    if not parent and (nothing := nothing_new.why_nothing_new(task, order.parameters.get("changes") or {})):
         raise command_queue.CommandRefusedError(f"task {task.id} is done, {nothing}")
     _change(task, order)
     if task.status != TaskStatus.TOINCEXEC:
@@ -118,7 +118,9 @@ def incexec(task: Task, order: Order) -> str:
     _open_outputs(task)
     columns = _fresh(task, keep=order.given("keep"))
     task_moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
-    return f"its parameters and its input are looked up again; {_more_for(task.id)}" + _tell_children(task.id, order)
+    return f"its parameters are read and its input is looked up again; {_more_for(task.id)}" + _tell_children(
+        task.id, order
+    )
 
 
 def _more_for(task_id: int) -> str:
@@ -209,7 +211,7 @@ def _grow(task: Task, parent_id: int) -> str:
         return f"left alone: it is {task.status}"
     count = _grow_inputs(task, parent_id)
     if not count:
-        return "it looks at its parent anyway"
+        return "it follows its parent anyway"
     return f"{plural(count, 'input grows', 'inputs grow')} with the outputs of task {parent_id}"
 
 

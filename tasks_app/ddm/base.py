@@ -1,4 +1,4 @@
-"""What JEDI asks of a data management system. The local catalogue is one such system, Rucio another."""
+"""The interface to a data management system. The local catalogue is one such system, Rucio another."""
 
 from __future__ import annotations
 

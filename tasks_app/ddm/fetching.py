@@ -1,4 +1,4 @@
-"""Files that tasks made, opened to be sent to people.
+"""Opens files that tasks made, for downloads.
 
 A file is looked for in this site's own storage at the place that follows from its scope and name, and nowhere else: what
 pilots report as its address is not believed, and no link is followed.
@@ -34,7 +34,7 @@ class NotSentError(Exception):
 
 
 class NotNowError(NotSentError):
-    """Trying again may help."""
+    """Please try again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +91,22 @@ def is_made(type: str, surl: str | None) -> bool:
 def open_made(file: File) -> Opened:
     """Open a file that a task made. Raises NoFileError and NotSentError."""
     if file.type not in MADE_TYPES:
-        raise NotSentError(f"{file.lfn} is an input of task {file.task_id}; only files that tasks made are sent.")
+        raise NotSentError(
+            f"{file.lfn} is an input of task {file.task_id}; only files made by tasks can be downloaded."
+        )
     if not file.surl:
         raise NoFileError(f"{file.lfn} is {file.status}: no job has stored it.")
     root = Path(settings.JEDI_STORAGE).resolve()
     place = storage_path(root, file.scope or "", file.lfn)
     if ".." in place.parts or place.name != file.lfn:
-        raise NotSentError(f"{file.lfn} is not a name that a file in a storage can have.")
+        raise NotSentError(f"{file.lfn} is not a valid file name in a storage.")
     try:
         stream = open_exactly(place)
     except (OSError, ValueError):
         if not is_below(file.surl, file.scope, file.lfn, Roots().own):
             says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
             raise NotSentError(says) from None
-        gone = f"{file.lfn} is not in this site's storage any more"
+        gone = f"{file.lfn} is no longer in this site's storage"
         if file.type == "output" and file.status == FileStatus.FINISHED:
             gone += f"; recovering the lost files of task {file.task_id} makes it again"
         raise NoFileError(f"{gone}.") from None
@@ -130,13 +132,13 @@ def _search(log: Opened) -> None:
         secret = logarchives.holds_secrets(log.stream)
     except logarchives.TooLongError as exc:
         raise NotNowError(
-            f"{log.name} cannot be searched for secrets now: {exc}. Trying again may help; the job's log page shows what "
-            "can be read of it."
+            f"{log.name} cannot be searched for secrets now: {exc}. Try again, or see the job's log page, which "
+            "shows the readable part."
         ) from exc
     except logarchives.BROKEN as exc:
-        why = str(exc) if isinstance(exc, logarchives.TooMuchError) else "it is no archive, or damaged"
+        why = str(exc) if isinstance(exc, logarchives.TooMuchError) else "it is not an archive, or it is damaged"
         raise NotSentError(
-            f"{log.name} cannot be searched for secrets: {why}. The job's log page shows what can be read of it."
+            f"{log.name} cannot be searched for secrets: {why}. The job's log page shows the readable part."
         ) from exc
     if secret:
-        raise NotSentError(f"{log.name} holds secrets of the job; the job's log page shows all else.")
+        raise NotSentError(f"{log.name} contains secrets of the job; the job's log page shows everything else.")

@@ -275,7 +275,7 @@ class LocalCatalogue:
             raise ForeignDatasetError(row.name, row.owner, row.made_by_task)
         members = list(CatalogueDataset.objects.filter(name__in=list(datasets)))
         if any(member.is_container for member in members):
-            raise ValueError(f"the container {name} takes datasets, not containers")
+            raise ValueError(f"the container {name} accepts datasets, not containers")
         row.members.add(*members)
         if not row.open and any(member.open for member in members):
             CatalogueDataset.objects.filter(pk=row.pk).update(open=True)

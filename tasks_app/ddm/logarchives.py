@@ -58,11 +58,11 @@ BROKEN: Final = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError,
 
 
 class TooMuchError(OSError):
-    """An archive asks for more than is done for one look; the words say for what."""
+    """An archive exceeds the limits for reading; the text names the limit."""
 
 
 class TooLongError(TooMuchError):
-    """A look took too long. The next one may not, when the machine is less busy."""
+    """Reading an archive took too long. Another attempt may succeed when the machine is less busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,9 @@ def members_of(archive: IO[bytes], clocks: Clocks = CLOCKS) -> Iterator[Member]:
         while (info := _header(block)).type in _HEADERS:
             headers += 1
             if info.size > HEADER_LIMIT or headers > HEADERS_LIMIT:
-                raise TooMuchError(f"a name in it has headers of more than {HEADER_LIMIT // 1024} KiB, or very many")
+                raise TooMuchError(
+                    f"a name in it has more than {HEADER_LIMIT // 1024} KiB of headers, or too many headers"
+                )
             text = stream.exactly(_padded(info.size))[: info.size]
             if info.type == tarfile.GNUTYPE_LONGNAME:
                 own["path"] = text.partition(b"\0")[0].decode(errors="replace")
@@ -183,7 +185,7 @@ def _header(block: bytes) -> tarfile.TarInfo:
 
 def _padded(size: int) -> int:
     if not 0 <= size < LARGEST:
-        raise ValueError("a size is none that a file can have")
+        raise ValueError("a file size in it is not valid")
     return -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
 
 

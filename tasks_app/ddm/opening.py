@@ -24,7 +24,7 @@ def open_exactly(path: Path) -> IO[bytes]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     # The path of what was opened, whatever becomes of the folders meanwhile.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        says = "it is no plain file"
+        says = "it is not a plain file"
     elif os.readlink(f"/proc/self/fd/{descriptor}") != str(path):
         says = "a link on the way to it leads elsewhere"
     else:

@@ -57,14 +57,16 @@ def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
         try:
             path = local_files.path_of(surl)
         except ValueError as exc:
-            raise StorageError(f"The file lies at {surl}, which this site cannot read itself.") from exc
+            raise StorageError(f"The file is at {surl}, which this site cannot read.") from exc
     else:
         path = place
     resolved = path.resolve()
     if not resolved.is_relative_to(root):
-        raise StorageError("The file lies outside of this site's storage.")
+        raise StorageError("The file is outside this site's storage.")
     if resolved != place:  # pilots report addresses: nobody reads another's file by reporting its address
-        raise StorageError(f"The file was reported at {surl}, where no file of that scope and name belongs.")
+        raise StorageError(
+            f"The file was reported at {surl}, which is not the place for a file of that scope and name."
+        )
     if not resolved.is_file():
         raise StorageError(f"{lfn} is not in this site's storage (yet).")
     return resolved
@@ -109,7 +111,7 @@ def read_log(path: Path, *, limit: int, member: str = "", clocks: logarchives.Cl
                 if name in wanted and name not in found:
                     found[name] = _tail(name, content, entry.size, limit)
     except logarchives.BROKEN as exc:
-        again = " Trying again may help." if isinstance(exc, logarchives.TooLongError) else ""
+        again = " Please try again." if isinstance(exc, logarchives.TooLongError) else ""
         if not found:
             why = (
                 f"cannot be shown: {exc}"

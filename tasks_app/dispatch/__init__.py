@@ -1,4 +1,4 @@
-"""The server's side of pilots and harvesters: jobs are handed out, reports are taken.
+"""The server's side of pilots and harvesters: hands out jobs and stores reports.
 
 Imports the floors below it. Start at `handing_out.py` and `reports.py`.
 """

@@ -1,4 +1,4 @@
-"""Moves of commands: what instances are to do."""
+"""Commands for harvester instances."""
 
 from __future__ import annotations
 

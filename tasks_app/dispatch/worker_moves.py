@@ -1,4 +1,4 @@
-"""Moves of workers: what their instances and the pilots in them say of them."""
+"""Stores what harvester instances and pilots report about workers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _HIGHEST = "UPDATE harvester_instances SET max_workerid = greatest(max_workerid,
 
 @transaction.atomic
 def update_workers(harvester: str, news: Sequence[WorkerNews], *, by: str) -> None:
-    """Book what an instance says of its workers; of several news of one worker the last. Raises ForeignInstanceError."""
+    """Store an instance's reports on its workers; of several reports on one worker, the last. Raises ForeignInstanceError."""
     check_in(harvester, by=by)
     last = {one.worker_id: one for one in news}
     if not last:
@@ -104,7 +104,7 @@ SELECT %s, %s, unnest(%s::bigint[]) ON CONFLICT DO NOTHING
 
 
 def handed_to(harvester: str, worker: str, jobs: Sequence[int]) -> None:
-    """Note which jobs a worker got; its instance may tell of it later. A worker without a number is not noted."""
+    """Store which jobs a worker got; its instance may report the worker later. A worker without a number is not stored."""
     if worker.isascii() and worker.isdecimal() and len(worker) < 19:
         with hot_cursor() as cursor:
             cursor.execute(_HANDED, [harvester[:INSTANCE_LENGTH], Int8(int(worker)), numbers(jobs)])
@@ -130,7 +130,7 @@ PILOT_ENDED = ("finished", "failed")
 
 
 def pilot_status(harvester: str, worker_id: int, status: str, *, site: str = "", node: str = "") -> bool:
-    """Note what a pilot says of itself. `site`: the queue that it speaks for; "" is any.
+    """Store the status that a pilot reports. `site`: the queue of the pilot's token; "" is any.
 
     A worker that its instance has not told of yet is taken as running. Returns whether it was noted: not for an instance
     that never reported, and not for a worker of another queue.

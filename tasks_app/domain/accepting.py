@@ -68,14 +68,15 @@ def refusal(task: Standing, command: str) -> str | None:
     """Why a task does not accept a command, as a sentence without its full stop; None when it does."""
     name, status = TaskCommand(command), task.foreseen
     if status == TaskStatus.BROKEN and name in _AGAIN:
-        return f"task {task.task_id} is broken and cannot run again: submit it again, under the same name if it has had no job"
+        again = "submit it again, under the same name only if it never had a job"
+        return f"task {task.task_id} is broken and cannot run again: {again}"
     if status not in COMMAND_ACCEPTED_IN[name]:
         return f"task {task.task_id} is {_how_it_is(task)}; {_not_taken(name, task)}"
     if name == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.label != "user":
         return f"task {task.task_id} is {_how_it_is(task)}; only tasks with the label user are retried in this state"
     rests = rests_in(task.status, task.old_status)
     if name == TaskCommand.REASSIGN and not task.waiting and rests not in TASK_MOVES[TaskStatus.TOREASSIGN]:
-        return f"task {task.task_id} waits and will be {rests} again: it can be reassigned once it makes jobs"
+        return f"task {task.task_id} waits and will then be {rests}: it can be reassigned once it makes jobs"
     return None
 
 
@@ -83,7 +84,7 @@ def _how_it_is(task: Standing) -> str:
     return (
         task.status
         if task.foreseen == task.status
-        else f"{task.status}, with {', '.join(task.waiting)} still to be obeyed"
+        else f"{task.status}, with {', '.join(task.waiting)} still to be carried out"
     )
 
 
@@ -108,4 +109,4 @@ def _taken_in(status: TaskStatus, when: str) -> str:
     taken = [command for command, states in COMMAND_ACCEPTED_IN.items() if status in states]
     if taken == [TaskCommand.INCEXEC]:
         return RUN_AGAIN
-    return f"{when} it takes {', '.join(taken)}" if taken else f"{when} it takes no command"
+    return f"{when} it accepts {', '.join(taken)}" if taken else f"{when} it accepts no command"

@@ -136,12 +136,14 @@ def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdi
     """The end of a task of which all that there is was processed, and which is not done for its parent."""
     if books.reads_parent:
         return FinalVerdict(
-            status, Reason(refusal_codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then")
+            status,
+            Reason(refusal_codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} at that time"),
         )
-    why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
+    parent = f"its parent task, which makes none of its input, was {books.parent} at that time"
+    why = f"it is {status} and not done only because {parent}"
     then = f"once the parent task is done, this one is done too{_NO_JOB}"
     if status == TaskStatus.FAILED:
-        then = f"once the parent task is done, run this one again ({_HOW}): it is done then{_NO_JOB}"
+        then = f"once the parent task is done, run this one again ({_HOW}): it is then done{_NO_JOB}"
     return FinalVerdict(status, Reason(refusal_codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 
 
@@ -168,5 +170,5 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
     failed = f"{plural(total, 'attempt')} failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     if status != TaskStatus.DONE and any(error.key in MEMORY_ERRORS for error, _ in rows):
-        ending = "; ask for more memory than that (ramCount), or make the payload need less"
+        ending = "; ask for more memory than that (ramCount), or reduce what the payload needs"
     return f"{failed}: {'; '.join(parts)}{ending}"

@@ -136,7 +136,7 @@ class TimeoutSettings:
 class Do(Enum):
     KILL = "kill with a code"
     FAIL = "fail with an error"
-    RECHECK = "look at the transfer again"
+    RECHECK = "check the transfer again"
 
 
 Vary = Callable[[JobView, TimeoutSettings, timedelta], timedelta]
@@ -269,8 +269,8 @@ def _row(
 
 
 _OUT = "{status} for more than {limit}"
-_QUIET = "no heartbeat of the {status} job since {since} UTC, {limit} are the limit"
-_HELD = "its end could not be booked within {limit}"
+_QUIET = "no heartbeat of the {status} job since {since} UTC, the limit is {limit}"
+_HELD = "its end could not be recorded within {limit}"
 _STUCK = "outputs did not arrive within {limit}"
 _ORPHAN = "nothing waits for this merge job any more"
 _NO_START = "{status} for more than {limit} at a queue ({queue}) that starts no jobs"

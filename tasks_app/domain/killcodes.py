@@ -59,11 +59,11 @@ KILL_CODES: Final[Mapping[int, KillCode]] = MappingProxyType(
             KillCode(Kill.SERVER_RETRY, "tried again by the server", _X),
             KillCode(Kill.REBROKERAGE, "brokered again", _X),
             KillCode(Kill.FORCE, "killed by force", _X),
-            KillCode(Kill.FAST_REBROKERAGE, "brokered again, since the queue is overloaded", _C),
+            KillCode(Kill.FAST_REBROKERAGE, "brokered again, because the queue is overloaded", _C),
             KillCode(Kill.JEDI, "killed with its task", _X),
             KillCode(Kill.REASSIGN, "assigned anew", _C, "toreassign"),
-            KillCode(Kill.JEDI_FORCE, "killed with its task, by force", _X),
-            KillCode(Kill.TASK_DONE, "not needed any more, the task is (almost) done", _C, "taskdone"),
+            KillCode(Kill.JEDI_FORCE, "killed by force with its task", _X),
+            KillCode(Kill.TASK_DONE, "no longer needed, the task is (almost) done", _C, "taskdone"),
             KillCode(Kill.EMPTY_WORKER, "the worker ended without doing any work", _C, keeps_sub_status=True),
             KillCode(Kill.PRODUCTION_ROLE, "killed by a production manager", _X),
             KillCode(Kill.PRODUCTION_FORCE, "killed by force by a production manager", _X),
@@ -91,7 +91,7 @@ class When(Enum):
     """When a kill takes effect."""
 
     NOW = "the job ends at once"
-    NEXT_HEARTBEAT = "the pilot is told to stop when it calls"
+    NEXT_HEARTBEAT = "the pilot is told to stop at its next heartbeat"
     NEVER = "the job is left alone"
 
 

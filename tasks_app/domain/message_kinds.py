@@ -53,11 +53,11 @@ _REASON = Field("reason", "text", required=False)
 
 KINDS: Final[Mapping[str, MessageKind]] = {
     "files_staged": MessageKind(
-        "Inputs of a task that were waited for are on disk; without names, all of them.",
+        "Inputs that a task waits for are on disk; without names, all of them.",
         (_TASK, Field("dataset", "text", required=False), Field("files", "names", required=False)),
     ),
     "dataset_changed": MessageKind(
-        "A dataset got files, lost some, or was closed: tasks that read it as it grows look at it.",
+        "A dataset got or lost files, or was closed: tasks that read it while it grows look it up again.",
         (Field("dataset", "text"),),
     ),
     "task_command": MessageKind(
@@ -75,7 +75,7 @@ KINDS: Final[Mapping[str, MessageKind]] = {
         (Field("job_id", "id"), Field("command", "choice", choices=("kill",)), _REASON),
         commands=True,
     ),
-    "kick": MessageKind("An agent is to look at a task now.", (Field("agent", "choice", choices=tuple(AGENTS)), _TASK)),
+    "kick": MessageKind("Make an agent handle a task now.", (Field("agent", "choice", choices=tuple(AGENTS)), _TASK)),
 }
 
 
@@ -88,7 +88,7 @@ def checked(kind: str, payload: object) -> dict[str, Any]:
     fields = {field.name: field for field in KINDS[kind].fields}
     unknown = sorted(str(name) for name in payload if name not in fields)
     if unknown:
-        raise BadMessageError(f"payload.{unknown[0][:100]}", f"not known here; {kind} has {', '.join(fields)}")
+        raise BadMessageError(f"payload.{unknown[0][:100]}", f"unknown key; {kind} has {', '.join(fields)}")
     return {field.name: _value(field, payload.get(field.name)) for field in fields.values()}
 
 

@@ -215,7 +215,7 @@ TASK_NOTHING_LEFT: Final = code(
 )
 TASK_SITES_GONE: Final = code(
     "task_sites_gone",
-    "The task's sites do not exist any more",
+    "The task's sites no longer exist",
     "state",
     "user",
     "To go on, run the task again (incexec) with other sites; a retry would wait for sites that no longer exist.",

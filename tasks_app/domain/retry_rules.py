@@ -57,7 +57,7 @@ class RetryParameters:
         for piece in text.split("&") if text else ():
             name, equals, value = piece.partition("=")
             if not equals or name not in ("maxAttempt", "steps", "excluded_rules") or name in values:
-                raise RetryRuleError(f"{piece!r} is no parameter of a retry rule, or is there twice.")
+                raise RetryRuleError(f"{piece!r} is not a parameter of a retry rule, or is given twice.")
             values[name] = value
         plain = cls()
         limit, steps, excluded = values.get("maxAttempt"), values.get("steps"), values.get("excluded_rules")
@@ -156,7 +156,7 @@ def objection(rule: RetryRule, error: JobError, where: Circumstances, now: datet
     """Why a rule does not fit an error now, as a sentence; empty when it does. The pattern is matched from the diagnosis'
     first character."""
     if (rule.error_source, rule.error_code) != (error.component, error.number):
-        return "it is about another error"
+        return "it is for another error"
     if rule.expires is not None and rule.expires <= now:
         return f"it expired at {rule.expires:%Y-%m-%d %H:%M} UTC"
     wanted = (("platform", rule.architecture, where.architecture), ("release", rule.release, where.release))
@@ -216,7 +216,7 @@ class ErrorClass:
         object.__setattr__(self, "_start", _start(self.pattern))
 
 
-ENDED_WITH_SERVICE: Final = "Its pilot was ended with the local workers that had started it"
+ENDED_WITH_SERVICE: Final = "Its pilot ended with the local workers that had started it"
 SITE_ENDS: Final = (
     ErrorClass("pilot", 1201, "site_end"),
     ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SERVICE),

@@ -107,7 +107,7 @@ def refusal(name: str, writer: Writer) -> str | None:
     bare = rest if colon else name
     realm = realm_of(name)
     if ":" in bare or (colon and scope != scope_of(bare, writer.user)):
-        return f"{name}: the scope before the colon is not that of the name behind it."
+        return f"{name}: the scope before the colon differs from that of the name after it."
     if _owns(bare, realm, writer):
         return None
     return f"{name} is in {_WHOSE[realm]}, where only {WRITERS[realm]} may make datasets. You may use {writer.names}."

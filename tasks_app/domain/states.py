@@ -284,4 +284,4 @@ class IllegalMoveError(ValueError):
 def check_task_move(old: str, new: str) -> None:
     """Raise IllegalMoveError unless a task in state `old` may become `new`."""
     if TaskStatus(new) not in TASK_MOVES[TaskStatus(old)]:
-        raise IllegalMoveError(f"a task that is {old} cannot become {new}")
+        raise IllegalMoveError(f"a task cannot go from {old} to {new}")

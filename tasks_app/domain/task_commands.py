@@ -57,8 +57,8 @@ class CommandRule:
 
 
 _REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
-_NO_WAY_BACK = "This cannot be taken back"
-_ENDED_STAY = "Jobs that it ends stay ended"
+_NO_WAY_BACK = "This cannot be undone"
+_ENDED_STAY = "Ended jobs stay ended"
 _ENDED = "ended, queued ones at once, the others through their pilots"
 
 MORE_ATTEMPTS_IN = frozenset({T.RUNNING, T.SCOUTING, T.PENDING})
@@ -71,7 +71,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
         "Resume takes it back.",
         jobs=frozenset({JobStatus.ACTIVATED}),
-        touch="held back; jobs that run go on",
+        touch="held back; running jobs continue",
     ),
     TaskCommand.RESUME: CommandRule(
         "Resume",
@@ -83,22 +83,21 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.AVALANCHE: CommandRule(
         "Skip scouts",
-        "make all jobs now, without waiting for what scouts find out",
+        "make all jobs now, without waiting for the results of scouts",
         frozenset({T.SCOUTING}),
         f"{_NO_WAY_BACK}: all jobs are made at once.",
         asks="Skip the scouts of {}?",
     ),
     TaskCommand.RETRY: CommandRule(
         "Retry",
-        "try the files again that were not processed; each without an attempt left gets as many more as a new file of the "
-        "task has",
+        "try the unprocessed files again; each file without attempts left gets as many as a new file",
         frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
         f"{_NO_WAY_BACK}; finish ends the new attempt.",
         files="tried again",
     ),
     TaskCommand.INCEXEC: CommandRule(
         "Run again",
-        "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
+        "look up its input again, with changed parameters if given, and process new and unprocessed files",
         frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
         f"{_NO_WAY_BACK}; finish ends the new attempt.",
         files="tried again",
@@ -106,7 +105,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.INCREASE_ATTEMPTS: CommandRule(
         "More attempts",
-        "give files that have no attempt left some more",
+        "give more attempts to files that have none left",
         frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
         f"{_NO_WAY_BACK}.",
         files="tried again where no attempt is left",
@@ -114,9 +113,9 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.RELEASE: CommandRule(
         "Release",
-        "use files that are still being staged as if they were there",
+        "use files that are still being staged as if they were on disk",
         frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
-        f"{_NO_WAY_BACK}: jobs read the files from where they are.",
+        f"{_NO_WAY_BACK}: jobs read the files from their current storage.",
         Giver.PRODUCTION,
         asks="Release {} although files are still being staged?",
     ),
@@ -132,7 +131,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.FINISH: CommandRule(
         "Finish",
-        "make no more jobs, end the open ones, and keep what is done",
+        "make no more jobs, end the open ones, and keep the outputs",
         frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
         f"{_ENDED_STAY}; the task can be retried when it has finished.",
         jobs=JOB_OPEN,

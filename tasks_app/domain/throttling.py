@@ -83,7 +83,7 @@ def release_throttled(status: str, until: datetime | None, unused_files: int, no
         return TaskStep(Reason(refusal_codes.TASK_UNTHROTTLED, "the period of throttling is over"), back=True)
     if unused_files <= 0:
         return TaskStep(
-            Reason(refusal_codes.TASK_UNTHROTTLED, "all files are in jobs, so there is nothing to hold"), back=True
+            Reason(refusal_codes.TASK_UNTHROTTLED, "all files are in jobs, so there is nothing to throttle"), back=True
         )
     return None
 
@@ -237,7 +237,7 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
     parent_works = view.parent is not None and view.parent not in TASK_FINAL
     if view.frozen_since is not None and now - view.frozen_since >= limit and not parent_works:
         days = limit / timedelta(days=1)
-        detail = f"nothing could be done since {view.frozen_since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
+        detail = f"no progress was possible since {view.frozen_since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
         return TaskStep(Reason(refusal_codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
     due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
     if now < due:

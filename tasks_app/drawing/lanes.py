@@ -179,7 +179,7 @@ def _moments(moments: Sequence[Moment], scale: TimeScale, y: float, view: View) 
     parts = []
     for group in groups:
         x, middle = scale(group[0].at), y + ROW / 2 - 2
-        lines = [told(moment) for moment in group[:8]] + (["and more"] if len(group) > 8 else [])
+        lines = [in_words(moment) for moment in group[:8]] + (["and more"] if len(group) > 8 else [])
         title = "; ".join(lines)
         number = (
             f'<text class="number" x="{x + 9:.1f}" y="{middle + 4:.0f}">{len(group)}</text>' if len(group) > 1 else ""
@@ -191,7 +191,7 @@ def _moments(moments: Sequence[Moment], scale: TimeScale, y: float, view: View) 
     return parts
 
 
-def told(moment: Moment) -> str:
+def in_words(moment: Moment) -> str:
     """A moment in words."""
     by = f" by {moment.by}" if moment.by else ""
     why = f": {moment.reason[:200]}" if moment.reason and moment.reason != moment.text else ""

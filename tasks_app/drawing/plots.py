@@ -68,7 +68,7 @@ def read(content: bytes) -> list[Histogram]:
         raw = [{"name": name, **value} for name, value in raw.items()]
     listed = raw if isinstance(raw, list) else [raw]
     if len(listed) > MOST_HISTOGRAMS:
-        raise HistogramError(f"The file holds {len(listed)} histograms; {MOST_HISTOGRAMS} are shown at most.")
+        raise HistogramError(f"The file contains {len(listed)} histograms; {MOST_HISTOGRAMS} are shown at most.")
     return [_one(item, number) for number, item in enumerate(listed, 1)]
 
 
@@ -89,10 +89,10 @@ def _one(raw: Any, number: int) -> Histogram:
             f"{name} has {len(counts)} counts and {len(edges)} edges; it needs one more edge than counts."
         )
     if any(b <= a for a, b in pairwise(edges)):
-        raise HistogramError(f"The edges of {name} do not rise.")
+        raise HistogramError(f"The bin edges of {name} do not increase.")
     errors = _numbers(raw["errors"], f"errors of {name}") if raw.get("errors") is not None else ()
     if errors and (len(errors) != len(counts) or min(errors) < 0):
-        raise HistogramError(f"The errors of {name} are not one non-negative number for each count.")
+        raise HistogramError(f"The errors of {name} must be one non-negative number for each count.")
     if not errors and all(count >= 0 and count == int(count) for count in counts):
         errors = tuple(math.sqrt(count) for count in counts)
     title, x_label, y_label, unit = (_text(raw.get(key)) for key in ("title", "xlabel", "ylabel", "unit"))
@@ -123,7 +123,7 @@ def _numbers(raw: Any, what: str) -> tuple[float, ...]:
         raise HistogramError(f"The {what} are {plural(len(raw), 'number')}; {MOST_BINS + 1} are read at most.")
     for value in raw:
         if not _is_number(value):
-            raise HistogramError(f"The {what} hold something that is not a number.")
+            raise HistogramError(f"The {what} contain something that is not a number.")
     return tuple(float(value) for value in raw)
 
 

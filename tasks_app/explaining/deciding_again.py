@@ -17,7 +17,7 @@ from brokerage_app.advice.whatif import ChangeError, Conditions, Decide, Differe
 from brokerage_app.brokers import choosing
 from brokerage_app.brokers.funnel import NUCLEI
 from brokerage_app.cases.analysis_settings import NO_FACTS, AnalysisFacts
-from brokerage_app.formulas.queue_room import ALONE, Crowd
+from brokerage_app.formulas.queue_room import ALONE, QueueUsers
 from brokerage_app.grid.configured import configuration, read
 from brokerage_app.grid.repository import load_grid
 from brokerage_app.models import GridSnapshot, VerdictRecord
@@ -60,11 +60,16 @@ def decider(record: VerdictRecord, usual: Grid, *, to_queues: bool = False) -> D
 
         return nucleus
     facts = from_json(AnalysisFacts, record.facts) if record.broker == choosing.ANALYSIS and record.facts else NO_FACTS
-    crowd = from_json(Crowd, record.facts) if record.broker == choosing.GENERIC and record.facts else ALONE
+    queue_users = from_json(QueueUsers, record.facts) if record.broker == choosing.GENERIC and record.facts else ALONE
 
     def decide(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
         return choosing.decide(
-            needs, grid, configuration, floor=settings.JEDI_QUEUE_FLOOR, facts=facts, crowd=crowd.on(grid, usual)
+            needs,
+            grid,
+            configuration,
+            floor=settings.JEDI_QUEUE_FLOOR,
+            facts=facts,
+            queue_users=queue_users.on(grid, usual),
         )
 
     return decide
@@ -74,7 +79,7 @@ def kept_of_task(task_id: int) -> VerdictRecord:
     """The last decision on the jobs of a task that can be made again. Raises NothingKeptError."""
     found: VerdictRecord | None = _kept().filter(task_id=task_id).order_by("-id").first()
     if found is None:
-        raise NothingKeptError(f"no decision on jobs of task {task_id} is kept with the grid of its time")
+        raise NothingKeptError(f"for task {task_id}, no decision on its jobs was kept together with the grid")
     return found
 
 
@@ -82,7 +87,7 @@ def kept(verdict_id: int) -> VerdictRecord:
     """A decision on jobs by its number. Raises NothingKeptError when it cannot be made again."""
     found: VerdictRecord | None = _kept().filter(pk=verdict_id).first()
     if found is None:
-        raise NothingKeptError(f"decision {verdict_id} is not one on jobs that is kept with the grid of its time")
+        raise NothingKeptError(f"decision {verdict_id} is not a decision on jobs that was kept together with the grid")
     return found
 
 
@@ -127,7 +132,7 @@ def of_needs(plain: Mapping[str, Any]) -> VerdictRecord:
     """
     snapshot = GridSnapshot.objects.order_by("-id").first()
     if snapshot is None:
-        raise NothingKeptError("no grid is kept yet: the first decision keeps one")
+        raise NothingKeptError("no grid has been kept yet: the first decision keeps one")
     try:
         needs = needs_of(plain)
     except Exception as exc:
@@ -168,7 +173,9 @@ def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
     if found.chosen:
         site = found.chosen[0].site
         taker = conditions.grid.sites[site].queue if site in conditions.grid.sites else site
-        return remedies.Found((Remedy("Wait for the next pass: the grid has changed since", "nobody", (), (taker,)),))
+        return remedies.Found(
+            (Remedy("Wait for the next pass: the grid has changed since this decision", "nobody", (), (taker,)),)
+        )
     if found.stopped is not None:
         return None
     return remedies.search(conditions, found.blocked, decide) if found.blocked is not None else remedies.Found()
@@ -257,7 +264,7 @@ def _grid(snapshot_id: int) -> Grid:
     return unpack(bytes(GridSnapshot.objects.values_list("body", flat=True).get(pk=snapshot_id)))
 
 
-def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
+def as_plain(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
     """A comparison as plain values. `numbers`: sites that lack the same as before, with what was and would be said of them."""
     found = result.difference
     return {

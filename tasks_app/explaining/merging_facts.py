@@ -29,7 +29,7 @@ def of_job(job: JobColumns) -> Merging | None:
             links.filter(new_job_id=job.id).order_by("old_job_id").values_list("old_job_id", flat=True)[: SHOWN + 1]
         )
         found = tuple(Job.objects.filter(pk__in=made_by[:SHOWN]).order_by("id"))
-        return Merging("The job merges what others have made:", found, len(made_by) > SHOWN) if found else None
+        return Merging("The job merges the outputs of other jobs:", found, len(made_by) > SHOWN) if found else None
     if job.status not in (JobStatus.MERGING, JobStatus.FINISHED):
         return None
     latest = links.filter(old_job_id=job.id).order_by("-new_job_id").values_list("new_job_id", flat=True).first()

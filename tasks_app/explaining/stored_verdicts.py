@@ -238,7 +238,7 @@ def steps(record: VerdictRecord) -> list[Any]:
     return funnel(record.broker, record.kind, len(chosen_queues(record)), record.reasons)
 
 
-def told(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: int = 2000) -> dict[str, Any]:
+def as_plain(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: int = 2000) -> dict[str, Any]:
     """A verdict as plain values: every site, reasons with counts and advice, the funnel, and which came near."""
     found = answers(record, before)
     return {

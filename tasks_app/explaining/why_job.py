@@ -59,7 +59,7 @@ def builder_of(job: JobColumns) -> Job | None:
     return Job.objects.filter(pk__in=list(made_by.values_list("job_id", flat=True))).first()
 
 
-def look(job: JobColumns, now: datetime) -> Why:
+def explain(job: JobColumns, now: datetime) -> Why:
     """Find out what a job waits for. Ten queries at most."""
     reached: dict[str, datetime] = {}
     for status, at in JobStatusLog.objects.filter(job_id=job.id).order_by("id").values_list("status", "at")[:LOG_ROWS]:
@@ -90,7 +90,7 @@ def look(job: JobColumns, now: datetime) -> Why:
 
 def why(job: JobColumns, now: datetime | None = None) -> dict[str, Any]:
     """The whole answer as plain values; the page shows the same."""
-    found = look(job, now or timezone.now())
+    found = explain(job, now or timezone.now())
     queue, pilot = found.facts.queue, found.facts.pilot
     return {
         "job": job.id,

@@ -22,7 +22,7 @@ from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
 from tasks_app.explaining.rules.gates import UNREAD, walk
 from tasks_app.explaining.rules.wait_facts import WhyFacts
-from tasks_app.explaining.stored_verdicts import chosen_queues, told
+from tasks_app.explaining.stored_verdicts import as_plain, chosen_queues
 from tasks_app.generation.groups import record_of
 from tasks_app.models import Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -106,9 +106,9 @@ class Why:
 
 KINDS = ("task", "job", "merge")
 _LEADS: Final = {
-    "not_looked_at": "Not looked at yet.",
+    "not_looked_at": "No decision yet.",
     "scouts_go_first": "Scouts go first.",
-    "sites": "No site takes its jobs.",
+    "sites": "No site accepts its jobs.",
     "queues": "Its jobs wait.",
     "pilots": "Its jobs wait.",
     "running": "Its jobs wait.",
@@ -116,7 +116,7 @@ _LEADS: Final = {
 """Words for codes, and for gates that are no questions to whoever waits."""
 
 
-def look(task: Task, now: datetime) -> Why:
+def explain(task: Task, now: datetime) -> Why:
     """Find out why a task waits; its `work_queue` should be at hand. Six queries, or seven; one to three more for what helps."""
     records, history = _verdicts(task.id, now)
     throttled = record_of(task, now)
@@ -148,13 +148,13 @@ def _with_remedies(
 
 def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
     """The whole answer as plain values; the page shows the same."""
-    found = look(task, now or timezone.now())
+    found = explain(task, now or timezone.now())
     return {
         "task": task.id,
         "status": task.status,
         "blocked_by": as_json(found.blocked) if found.blocked else None,
         "gates": [as_json(gate) for gate in found.gates],
-        "verdicts": [told(record, found.before(record)) for record in found.verdicts],
+        "verdicts": [as_plain(record, found.before(record)) for record in found.verdicts],
         "throttle": found.throttled.lines if found.throttled else [],
         "history": [_passed(record) for record in found.history],
         "position": found.position,

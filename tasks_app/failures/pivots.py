@@ -100,7 +100,7 @@ def choice(given: Mapping[str, str]) -> tuple[str, str, Measure, list[str]]:
     if measure is None:
         faults.append(f"show is one of {', '.join(MEASURES)}.")
     if not faults and chosen["rows"] == chosen["columns"]:
-        faults.append("Rows and columns are the same.")
+        faults.append("rows and columns must differ.")
     if faults or measure is None:
         return "error", "site", "failures", faults
     return chosen["rows"], chosen["columns"], measure, faults

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, broker_of, decide
 from brokerage_app.cases.analysis_settings import AnalysisFacts
-from brokerage_app.formulas.queue_room import ALONE, Crowd, room_of
+from brokerage_app.formulas.queue_room import ALONE, QueueUsers, room_of
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
@@ -20,7 +20,7 @@ from tasks_app.generation.analysis_facts import AnalysisUsers
 from tasks_app.generation.queue_places import QueuePlaces
 from tasks_app.models import Task
 
-BrokerFacts = AnalysisFacts | Crowd
+BrokerFacts = AnalysisFacts | QueueUsers
 """What a broker is given besides needs, grid and configuration: that of analysis, and the generic one."""
 
 
@@ -61,16 +61,16 @@ class GridView:
             verdict = decide(needs, self.grid, self.configuration, floor=self.floor, facts=facts, draw=random.random)
             return Brokered(needs, verdict, broker, facts)
         # Users who want places count where the broker divides them.
-        crowd = self.places.crowd(task) if self.places is not None and broker == GENERIC else ALONE
-        verdict = decide(needs, self.grid, self.configuration, floor=self.floor, crowd=crowd)
+        queue_users = self.places.queue_users(task) if self.places is not None and broker == GENERIC else ALONE
+        verdict = decide(needs, self.grid, self.configuration, floor=self.floor, queue_users=queue_users)
         # Jobs that are made later are counted in the same place.
-        given = replace(crowd, queued=dict(crowd.queued)) if crowd.users > 1 else None
+        given = replace(queue_users, queued=dict(queue_users.queued)) if queue_users.users > 1 else None
         return Brokered(needs, verdict, broker, given)
 
     def room(self, choice: Choice, decided: Brokered) -> int:
         """How many more jobs a site takes that the broker chose, by what it was given."""
-        crowd = decided.facts if isinstance(decided.facts, Crowd) else ALONE
-        return room_of(choice, self.site(choice.site), self.floor, crowd)
+        queue_users = decided.facts if isinstance(decided.facts, QueueUsers) else ALONE
+        return room_of(choice, self.site(choice.site), self.floor, queue_users)
 
     def made(self, name: str, jobs: int, task: Task, *, cores: int) -> None:
         """Count jobs that were made for a queue, each of so many cores."""

@@ -267,7 +267,7 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
 
 def _refusal(merge: MergeFacts, site: SiteView | None, name: str, grid: Grid) -> Skip | None:
     if site is None:
-        return Skip(name, codes.SITE_OFFLINE, "the queue does not exist any more")
+        return Skip(name, codes.SITE_OFFLINE, "the queue no longer exists")
     return generic.refusal(merge.needs_at(site), grid, site)
 
 

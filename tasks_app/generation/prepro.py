@@ -75,7 +75,7 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime
         return False
     needs = _needs(turn)
     verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))
-    verdict = deciding.told(verdict, needs, grid, order_of(GENERIC))
+    verdict = deciding.with_blocked(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
         site_waits.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), read_at=read_at)
         return False

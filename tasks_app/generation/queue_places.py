@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from brokerage_app.formulas.queue_room import Crowd
+from brokerage_app.formulas.queue_room import QueueUsers
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.states import TASK_GENERATING
 from tasks_app.models import Task
@@ -34,12 +34,12 @@ class QueuePlaces:
         self._users: frozenset[str] | None = None
         self._queued: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def crowd(self, task: Task) -> Crowd:
+    def queue_users(self, task: Task) -> QueueUsers:
         """The users who want places, beside that of the task, and how many jobs it has queued where."""
         if self._users is None:
             self._read()
         user = task.user or ""
-        return Crowd(len((self._users or frozenset()) | {user}), self._queued[user])
+        return QueueUsers(len((self._users or frozenset()) | {user}), self._queued[user])
 
     def made(self, task: Task, queue: str, jobs: int) -> None:
         if self._users is not None:

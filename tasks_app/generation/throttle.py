@@ -108,7 +108,7 @@ class Seen:
     details: Mapping[Kind, Detail] = field(default_factory=dict)
 
 
-def look(now: datetime, has_work: str) -> Throttle:
+def decide(now: datetime, has_work: str) -> Throttle:
     """Decide for all groups whose tasks have input left (`has_work`: SQL on the row `t`), and keep what was decided."""
     config = configuration()
     queues = known_queues()

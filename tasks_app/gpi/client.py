@@ -56,7 +56,7 @@ POLL_S = (1.0, 15.0)
 """A wait asks that often: at first, and at most when nothing has changed for a while."""
 BACK_OFF_S = (0.5, 30.0)
 BUSY = (429, 503)
-WITHOUT_TOKEN = " No token was given: it is an argument of Client, or stands in JEDI_TOKEN or in ~/.config/jedi/token."
+WITHOUT_TOKEN = " No token was given: pass it to Client, set JEDI_TOKEN, or store it in ~/.config/jedi/token."
 PIECE = 1 << 20
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -190,7 +190,7 @@ class Task:
         return self.command("kill", reason)
 
     def finish(self, reason: str = "", *, soft: bool = False) -> dict[str, Any]:
-        """End the task with what it has. `soft`: its running jobs may end first."""
+        """End the task with what it has. `soft`: its let running jobs end first."""
         return self.command("finish", reason, **({"soft": True} if soft else {}))
 
     def retry(self, reason: str = "", **parameters: Any) -> dict[str, Any]:
@@ -225,9 +225,9 @@ class Client:
         self.server = given.removesuffix("/api/v2").rstrip("/")  # some give the address of the interface
         if urlsplit(self.server).scheme not in ("http", "https"):
             if self.server and "://" not in self.server:
-                raise ValueError(f"the address {self.server} lacks http:// or https:// at its start")
+                raise ValueError(f"the address {self.server} must begin with http:// or https://")
             raise ValueError(
-                "the address of the site is needed: an argument, or JEDI_SERVER_URL, such as https://jedi.example.org"
+                "the address of the site is missing: pass it to Client or set JEDI_SERVER_URL, for example to https://jedi.example.org"
             )
         self._token = _whole(token) or _whole(os.environ.get("JEDI_TOKEN")) or _token_of_file()
         self._timeout_s, self._tries, self._clock, self._sleep = timeout_s, tries, clock, sleep
@@ -347,7 +347,7 @@ class Client:
             try:
                 shutil.copyfileobj(answer, to)
             except (http.client.HTTPException, OSError) as exc:
-                raise Unavailable(0, "Cut off", f"The list ended before its end: {exc}.") from exc
+                raise Unavailable(0, "Cut off", f"The list was cut off: {exc}.") from exc
 
     def download(
         self,
@@ -408,9 +408,7 @@ class Client:
                     return
             failed += 1
             if failed == self._tries:
-                raise Unavailable(
-                    0, "Cut off", f"The file ended before its end: {said or 'the connection was closed'}."
-                )
+                raise Unavailable(0, "Cut off", f"The file was cut off: {said or 'the connection was closed'}.")
             self._sleep(min(BACK_OFF_S[1], BACK_OFF_S[0] * 2**failed))
 
     def me(self) -> dict[str, Any]:
@@ -491,7 +489,7 @@ class Client:
                     said = getattr(exc, "reason", None) or exc
                     raise Unavailable(0, "No answer", f"{self.server} does not answer: {said}.") from exc
             self._sleep(wait_s)
-        raise ValueError("tries is at least 1")
+        raise ValueError("tries must be at least 1")
 
 
 def save(file: Mapping[str, Any], folder: Path, content: Callable[[int], Iterable[bytes]]) -> Path:
@@ -507,7 +505,7 @@ def save(file: Mapping[str, Any], folder: Path, content: Callable[[int], Iterabl
     if os.path.lexists(target):
         if target.is_file() and _is_right(target, size, checksum):
             return target
-        raise FileExistsError(f"{target} is there already, with another content than the file of the site")
+        raise FileExistsError(f"{target} already exists, with other content than the file at the site")
     for resumed in (True, False):
         if not resumed or size is None or (part.is_file() and part.stat().st_size > size):
             part.unlink(missing_ok=True)
@@ -527,7 +525,7 @@ def save(file: Mapping[str, Any], folder: Path, content: Callable[[int], Iterabl
         if fresh:
             break
     part.unlink(missing_ok=True)
-    raise Unavailable(0, "Damaged", f"{name} did not come as the site's books describe it: {size} bytes, {checksum}.")
+    raise Unavailable(0, "Damaged", f"{name} differs from what the site has recorded: {size} bytes, {checksum}.")
 
 
 def _is_right(path: Path, size: int | None, checksum: str | None) -> bool:
@@ -606,7 +604,7 @@ def _whole(token: str | None) -> str | None:
     token = (token or "").strip()
     if not all("!" <= sign <= "~" for sign in token):
         raise ValueError(
-            "the token holds a space, a line break or another sign that no token has; it is not shown here"
+            "the token contains a space, a line break or another character that tokens cannot have; it is not shown here"
         )
     return token or None
 

@@ -94,7 +94,7 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
     ]
     keys += ["skipFilesUsedBy"] if task.raw.get("skipFilesUsedBy") else []
     said = ", ".join(clientwords.option_of_input(item, key, task.raw) for key in keys)
-    return f"{whose} taken by what the task says of it{f' ({said})' if said else ''}{such}"
+    return f"{whose} selected by the task's options for it{f' ({said})' if said else ''}{such}"
 
 
 def what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:

@@ -40,5 +40,5 @@ def constituents_of(
             raise NotYet(f"the container {name} has no datasets yet; the task waits for them")
     # The refiner would do with the others that the same item names.
     for name in makers.still_at_it([name for name, datasets in found.items() if not datasets], task_id):
-        raise NothingThere(f"The container {name} holds no datasets.", [name])
+        raise NothingThere(f"The container {name} contains no datasets.", [name])
     return found

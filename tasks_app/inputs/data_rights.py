@@ -24,7 +24,7 @@ def check_names(params: TaskParams, user: str, caller: Caller, faults: Faults) -
     writer = Writer(user, caller.manages, caller.may(Right.COMMAND_ANY))
     for made in made_by(params):
         if not made.is_known:
-            faults.add(made.field, "known name", f"{made.name}: what a task makes has a name when it is submitted.")
+            faults.add(made.field, "known name", f"{made.name}: name the outputs when you submit the task.")
         elif no := refusal(made.name, writer):
             faults.add(made.field, "right", no)
 
@@ -34,11 +34,13 @@ def check_group(params: TaskParams, caller: Caller, faults: Faults) -> None:
     group = params.text("workingGroup")
     if caller.may_submit_for(group):
         return
-    mine = f"You manage {', '.join(sorted(caller.manages))}." if caller.manages else "You manage none."
+    mine = f"You manage {', '.join(sorted(caller.manages))}." if caller.manages else "You manage no working group."
     if group is not None:
-        faults.add("workingGroup", "right", f"Only managers of {shown(group)} submit tasks for it. {mine}")
+        faults.add("workingGroup", "right", f"Only managers of {shown(group)} can submit tasks for it. {mine}")
     if params.flag("official"):
-        faults.add("official", "right", f"Official tasks are those of a working group, by its managers. {mine}")
+        faults.add(
+            "official", "right", f"Official tasks belong to a working group and are submitted by its managers. {mine}"
+        )
 
 
 def check_free(params: TaskParams, user: str) -> None:
@@ -53,7 +55,7 @@ def check_free(params: TaskParams, user: str) -> None:
     taken = CatalogueDataset.objects.filter(name__in=list(fields)).exclude(owner=user).order_by("name")
     for name, owner, task_id in taken.values_list("name", "owner", "made_by_task"):
         whose = f"{owner} (task {task_id})" if task_id else owner or "this site"
-        faults.add(fields[name], "taken", f"The dataset {name} exists and belongs to {whose}; give another name.")
+        faults.add(fields[name], "taken", f"The dataset {name} exists and belongs to {whose}; choose another name.")
     for account in User.objects.filter(username__in=list(accounts)).values_list("username", flat=True):
         for made in accounts[account]:
             faults.add(made.field, "right", f"{made.name} is in the scope of the user {account}.")
@@ -103,9 +105,7 @@ def logs_of_others(names: Sequence[str], user: str, caller: Caller | None = None
 
 def _not_read(log: str, task_id: int, owner: str) -> str:
     whose = f"the logs of task {task_id}, which belongs to {owner}"
-    return (
-        f"{log} holds {whose}: tasks of {owner}, managers and members of its group, shifters and production read them."
-    )
+    return f"{log} holds {whose}: only {owner}, managers and members of the working group, shifters and production can read them."
 
 
 __all__ = ["check_free", "check_group", "check_logs", "check_names", "check_read", "logs_of_others"]

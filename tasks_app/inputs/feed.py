@@ -94,7 +94,7 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         _missing(task, dataset, str(exc), now)
         return Fed()
     if info.files > MOST_LISTED:
-        most = f"at most {thousands(MOST_LISTED)} are looked at"
+        most = f"the limit is {thousands(MOST_LISTED)}"
         raise CannotFeedError(f"the input {dataset.name} has {thousands(info.files)} files, and {most}")
     if no := logs_of_others([dataset.name], task.user).get(dataset.name):
         raise CannotFeedError(no)
@@ -131,9 +131,9 @@ def _check_number(task: Feeding, dataset: Dataset, rows: int) -> None:
     """Raise CannotFeedError when an input would have more rows in the books than it may."""
     if rows > task.most_records:
         fewer = (
-            "a larger nEventsPerJob makes fewer"
+            "use a larger nEventsPerJob"
             if task.rule.get_int("NE")
-            else "make several tasks of it (nFiles, offset)"
+            else "divide it among several tasks (nFiles, offset)"
         )
         raise CannotFeedError(
             f"the input {dataset.name} has more pieces of work (files or ranges of events) than the "

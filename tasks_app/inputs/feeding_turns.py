@@ -31,7 +31,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
-    """Feed a portion of what has to be fed of a task; when that was all, move it on if it waited for that.
+    """Feed a portion of a task's input; after the last portion, move the task on if it waited for that.
 
     Returns whether anything is new.
     """
@@ -69,7 +69,7 @@ def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
 
 
 def _go_on_later(task: Feeding) -> bool:
-    """It is the turn of other tasks. The rows that are stored stay, and the next turn goes on behind them."""
+    """Let other tasks have their turn. Stored rows stay, and the next turn continues after them."""
     if task.status != TaskStatus.DEFINED:
         release_scouts(task.id, task.fence)
     Dataset.objects.filter(task_id=task.id).to_be_looked_at().update(state_check_time=LONG_AGO)
@@ -112,7 +112,7 @@ def _conclude(task: Feeding) -> bool:
 def _begin_schedule(task: Feeding, now: datetime) -> bool:
     """The task is ready, though it has no input yet: that is made at the times of its schedule."""
     schedules.begin(task.id, task.raw, now)
-    task_moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is made on a schedule", fence=task.fence)
+    task_moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is created on a schedule", fence=task.fence)
     kick("periodic")
     return True
 

@@ -28,7 +28,7 @@ MOST_COMPARED = 50_000
 """Inputs with more files are not compared: the task then runs, and finds out."""
 
 
-def says(task: Task, changes: Mapping[str, Any]) -> str:
+def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
     """Why the task would do nothing if it ran again with these changes, without its beginning; "" when it may do something."""
     if task.status != TaskStatus.DONE:
         return ""
@@ -49,8 +49,8 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
         return ""
     if any(foreseen.would_get_records(feeding, row) for row in made_up) or _would_get_files(feeding, listed):
         return ""
-    why = "has processed every file that it takes of its inputs"
-    return f"and {why if listed else 'its numbers of files and events make no further work'}: nothing runs"
+    why = "has processed every input file that it selects"
+    return f"and {why if listed else 'its numbers of files and events give no further work'}: nothing runs"
 
 
 def left_of(tasks: Sequence[Task]) -> dict[int, str]:
@@ -107,9 +107,9 @@ def _processed(tasks: Sequence[Task]) -> dict[int, str]:
         if parent is None or task.status == TaskStatus.ABORTED:
             found[task.id] = f"{says}. If there is more input by now, {RUN_AGAIN}"
         elif parent == TaskStatus.DONE:
-            found[task.id] = f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
+            found[task.id] = f"{says}. Its parent task {task.parent_id} is now done: {RUN_AGAIN}, and it is done too"
         else:
-            not_done = f"It is not done since its parent task {task.parent_id} is {parent}"
+            not_done = f"It is not done because its parent task {task.parent_id} is {parent}"
             found[task.id] = f"{says}. {not_done}; once that is done, {then}"
     return found
 

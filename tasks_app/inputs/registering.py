@@ -53,14 +53,14 @@ def register_dataset(
     lfns = list(names) if names is not None else [p.name for p in listed]
     counts = list(events) if events is not None else [None] * len(listed)
     if name.endswith(CONTAINER_MARK):
-        raise ValueError(f"{name} is the name of a container: it takes datasets, not files")
+        raise ValueError(f"{name} is the name of a container, which contains datasets, not files")
     _check_name(name)
     if not lfns:
         raise ValueError(f"there is no file for the dataset {name}")
     for lfn in lfns:
         if no := why_not_carried(lfn):
             raise ValueError(
-                f"pilots cannot carry the file {lfn!r}: {no}; give it another name. Nothing was registered"
+                f"pilots cannot transfer the file {lfn!r}: {no}; give it another name. Nothing was registered"
             )
     if len(set(lfns)) != len(lfns):
         raise ValueError(f"two files of the dataset {name} have the same name")
@@ -79,8 +79,8 @@ def register_dataset(
     for row in dataset.files.filter(lfn__in=lfns).order_by("lfn"):
         if (row.size, row.adler32) != (read[row.lfn].size, read[row.lfn].adler32):
             raise ValueError(
-                f"the dataset {name} has a file {row.lfn} already, with another content: what was changed is registered "
-                "under another name. Nothing was registered"
+                f"the dataset {name} has a file {row.lfn} already, with other content: register changed files under "
+                "another name. Nothing was registered"
             )
         there.add(row.lfn)
     found = [file for lfn, file in read.items() if lfn not in there]
@@ -157,7 +157,7 @@ def _check_names(dataset: str, scope: str, rows: Sequence[CatalogueFile]) -> Non
     if not taken:
         return
     row, other = taken[0]
-    more = f" So it is with {plural(len(taken) - 1, 'other file')} of yours." if taken[1:] else ""
+    more = f" The same applies to {plural(len(taken) - 1, 'other file')} of yours." if taken[1:] else ""
     raise ValueError(
         f"the scope {scope} has a file {row.lfn} already, with another content: the one in the dataset {other.dataset} has "
         f"{_content(other.size, other.adler32)}, yours {_content(row.size, row.adler32)}. A scope and a name are one file, "

@@ -185,7 +185,7 @@ def _renew(claimed: Sequence[tuple[int, int]]) -> None:
         )
 
 
-_FAILED = "{by} met an unexpected error and will try again: "
+_FAILED = "{by} had an unexpected error and will try again: "
 
 
 @transaction.atomic

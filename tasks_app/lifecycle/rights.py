@@ -31,7 +31,7 @@ def refusal(caller: Caller, name: str, task: Task, parameters: Mapping[str, Any]
     priority = changes.get("currentPriority")
     if priority is not None and priority > HIGHEST_PRIORITY and not caller.may(Right.STEER):
         needed = f"the right to {Right.STEER.value} ({RIGHT_WORDS[Right.STEER]})"
-        return f"currentPriority {priority} is above {HIGHEST_PRIORITY}, which needs {needed}."
+        return f"currentPriority {priority} is above {HIGHEST_PRIORITY}, and that needs {needed}."
     if caller.name != task.user and CODE & changes.keys() and SplitRule.parse(task.split_rule).flag("ST"):
-        return f"Jobs of task {task.id} get the secrets of {task.user}; only {task.user} changes their code."
+        return f"Jobs of task {task.id} get the secrets of {task.user}; only {task.user} can change their code."
     return None

@@ -226,7 +226,7 @@ def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:
 def throttle_task(
     task_id: int, fence: int, *, by: str, reason: str, until: datetime, now: datetime, **columns: Any
 ) -> None:
-    """No jobs are made of a task until a time; jobs that it has go on. `go_on` ends that."""
+    """No jobs are made of a task until a time; jobs that it has go on. `resume_throttled` ends that."""
     move_task(
         task_id,
         TaskStatus.THROTTLED,
@@ -241,8 +241,8 @@ def throttle_task(
     )
 
 
-def go_on(task: Task, fence: int, *, by: str, reason: str) -> None:
-    """A throttled task does what it did before."""
+def resume_throttled(task: Task, fence: int, *, by: str, reason: str) -> None:
+    """Return a throttled task to the state that it had before."""
     move_task(
         task.id,
         task.old_status or TaskStatus.RUNNING,
@@ -283,12 +283,12 @@ def note_task(task_id: int, fence: int, *, by: str, reason: str, **columns: Any)
 __all__ = [
     "IllegalMoveError",
     "break_task",
-    "go_on",
     "move_task",
     "next_task_id",
     "note_on_task",
     "note_on_tasks",
     "note_task",
+    "resume_throttled",
     "set_aside",
     "submit",
     "throttle_task",

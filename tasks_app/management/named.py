@@ -16,7 +16,7 @@ MOST_TOLD = 5
 
 
 def add_task(parser: ArgumentParser, *, optional: bool = False) -> None:
-    says = "the number of a task, or its name (a slash at its end may be left out); of several the newest counts"
+    says = "the number of a task, or its name (a slash at its end may be left out); the newest counts if several have the name"
     parser.add_argument("task", help=says, nargs="?" if optional else None)
 
 
@@ -39,5 +39,5 @@ def task_named(given: str, stderr: OutputWrapper) -> Task:
         raise CommandError(f"there is no task {given}." + (f" Did you mean {near}?" if near else ""))
     if others:
         more = ", ".join(map(str, others[:MOST_TOLD])) + (" …" if len(others) > MOST_TOLD else "")
-        stderr.write(f"task {found.id} is taken, the newest of this name; there are others: {more}")
+        stderr.write(f"using task {found.id}, the newest of this name; the others are {more}")
     return found

@@ -100,7 +100,7 @@ def _kick(given: Mapping[str, Any], sender: str) -> str:
             )
             _look_at([row[0] for row in cursor.fetchall()])
     kick(agent)
-    return f"{agent} looks at task {task.id}, which is {task.status}"
+    return f"{agent} will handle task {task.id}, which is {task.status}"
 
 
 def _task(task_id: int) -> Task:

@@ -36,7 +36,7 @@ def receive(message_id: str, kind: str, payload: Any, *, sender: str) -> tuple[I
             message_id=message_id, defaults={"kind": kind, "payload": payload, "sender": sender}
         )
         if not is_new and (row.kind, row.payload) != (kind, payload):
-            raise OtherContentError(f"message {message_id} came before with other content, from {row.sender}")
+            raise OtherContentError(f"message {message_id} has already arrived with other content, from {row.sender}")
         if is_new:
             row.refresh_from_db()
             kick("message_processor")

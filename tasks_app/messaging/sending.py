@@ -22,7 +22,7 @@ FIRST_WAIT = timedelta(minutes=1)
 
 @transaction.atomic
 def claim_mails(limit: int, now: datetime) -> list[Notification]:
-    """Take mails that are due, and hide them from others for a while. No row is held while a mail server is spoken to."""
+    """Claim due mails, and hide them from other processes for a while. No row is locked while the mail is sent."""
     rows = list(
         Notification.objects.select_for_update(skip_locked=True)
         .filter(sent=None, not_sent="", next_try__lte=now)
@@ -45,7 +45,7 @@ def send_mail(row: Notification, now: datetime) -> bool:
         changes = {"not_sent": str(exc)}
     except (OSError, SMTPException) as exc:
         log.warning("notification.refused", task=row.task_id, attempts=row.attempts, error=str(exc))
-        changes = _later(row, now, f"the mail server did not take it: {exc}")
+        changes = _later(row, now, f"the mail server did not accept it: {exc}")
     except Exception as exc:
         log.exception("notification.failed", task=row.task_id, attempts=row.attempts)
         changes = _later(row, now, sentence_of(exc))

@@ -89,7 +89,7 @@ def complete_children(task_id: int, *, by: str) -> list[int]:
             if child.status != TaskStatus.FINISHED or reads_parent(child):
                 continue
             if final_verdict(books_of(child)).status == TaskStatus.DONE:
-                reason = f"its parent task {child.parent_id} is done by now, and all of its files were processed"
+                reason = f"its parent task {child.parent_id} is now done, and all of its files were processed"
                 left = without_parent(child.error_dialog)
                 task_moves.move_task(child.id, TaskStatus.DONE, by=by, reason=reason, error_dialog=left)
                 parents.append(child.id)

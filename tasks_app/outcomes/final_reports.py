@@ -64,17 +64,17 @@ def judge(
     if missing:
         more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         diag = (
-            f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: "
+            f"the job ended successfully but did not report {len(missing)} of {plural(len(expected), 'output')}: "
             f"{', '.join(missing[:NAMED])}{more}"
         )
         if others := [(o, taken[o.scope, o.lfn]) for o, _ in placed if o.lfn not in here]:
             o, other = others[0]
             diag = (
-                f"the output {o.lfn} could not be kept: the scope {o.scope} has another file of that name, in the dataset "
+                f"the output {o.lfn} could not be stored: the scope {o.scope} has another file of that name, in the dataset "
                 f"{other.dataset} ({plural(other.size, 'byte')}), and a scope and a name are one file"
             )
         elif astray := [r["surl"] for o, r in said if o.lfn not in here]:
-            diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"
+            diag += f"; at {astray[0][:200]} is not the place of a file of that scope and name"
         logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag[:500], logs)
     waits = any(o.type in UNMERGED_TYPES for o in expected)

@@ -40,7 +40,7 @@ def prepare(task_id: int, fence: int) -> None:
 @transaction.atomic
 def await_more(task_id: int, fence: int) -> None:
     """Give a task back to the feeder, since its input may still grow."""
-    reason = "all files that have come so far are processed; the input may still grow"
+    reason = "all files so far are processed; the input may still grow"
     task_moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
     growing = Dataset.objects.filter(task_id=task_id, type="input", state="mutable", status=DatasetStatus.READY)
     dataset_moves.move(growing, DatasetStatus.TOUPDATE)
@@ -48,7 +48,7 @@ def await_more(task_id: int, fence: int) -> None:
 
 @transaction.atomic
 def finish(task_id: int, fence: int) -> None:
-    """Give a task its final status, close its output datasets, and let its children know."""
+    """Give a task its final status, close its output datasets, and wake its child tasks."""
     task = Task.objects.select_for_update().get(pk=task_id)
     if task.fence != fence:
         raise claims.LostClaimError(f"the claim on task {task_id} is gone")
@@ -81,7 +81,7 @@ def finish(task_id: int, fence: int) -> None:
 
 
 def _exhaust(task: Task, ended: Ending) -> None:
-    """The goal was missed and the task asked to wait for somebody then. Its datasets stay open."""
+    """The goal was missed, and the task asked to become exhausted in that case. Its datasets stay open."""
     task_moves.move_task(
         task.id, TaskStatus.EXHAUSTED, by=ME, reason=ended.reason, error_dialog=_dialog(task, ended), old_status=None
     )
@@ -89,8 +89,8 @@ def _exhaust(task: Task, ended: Ending) -> None:
 
 
 def _pause(task: Task, ended: Ending, found: Findings) -> None:
-    """The outputs are not what the jobs have reported: somebody looks at them, and a resume ends the task."""
-    reason = "its outputs are to be looked at: " + "; ".join(found.sentences())
+    """The outputs differ from the reports of the jobs: the task is paused for a check, and a resume ends it."""
+    reason = "its outputs need to be checked: " + "; ".join(found.sentences())
     task_moves.move_task(
         task.id,
         TaskStatus.PAUSED,

@@ -164,7 +164,7 @@ def _how(build_id: int) -> str:
 
 
 def settle_all(found: Iterable[tuple[int, int]], *, by: str) -> int:
-    """Settle each (task, dataset); a task for which that fails is left aside for a while. Returns how many jobs moved."""
+    """Settle each (task, dataset); a task for which that fails is put aside for a while. Returns the number of moved jobs."""
     datasets = defaultdict(list)
     for task_id, dataset_id in found:
         datasets[task_id].append(dataset_id)

@@ -175,7 +175,7 @@ def _plan(cursor: psycopg.Cursor[Any], task: Task, names: Collection[str], datas
         scope, colon, lfn = name.rpartition(":")
         scopes[lfn] = scope if colon else None
     if not scopes:
-        raise CannotRecoverError("no lost file is named")
+        raise CannotRecoverError("no lost file was named")
     cursor.execute(
         _MADE
         + " AND c.lfn = ANY(%(names)s::text[]) AND (%(dataset)s::text IS NULL OR d.datasetname = %(dataset)s) ORDER BY 1",
@@ -228,7 +228,7 @@ def _check_named(task: Task, scopes: Collection[str], rows: Sequence[tuple[Any, 
         if row[6] != "output":
             raise CannotRecoverError(f"{row[3]} is a {row[6]} file: only outputs are made again")
         if row[5] == FileStatus.LOST:
-            raise CannotRecoverError(f"{row[3]} is known to be lost, its inputs are processed again already")
+            raise CannotRecoverError(f"{row[3]} is known to be lost, and its inputs are already being processed again")
         if row[5] != FileStatus.FINISHED:
             raise CannotRecoverError(f"{row[3]} was never made: it is {row[5]}")
 
@@ -248,7 +248,7 @@ def _check_inputs(inputs: Sequence[InputAgain]) -> None:
             pass
         if left:
             raise CannotRecoverError(
-                f"the inputs {_some(sorted(left))} of {dataset} are gone as well; what made them has to make them again first"
+                f"the inputs {_some(sorted(left))} of {dataset} are lost as well; they must be made again first"
             )
 
 

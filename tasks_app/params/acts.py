@@ -20,9 +20,9 @@ HIGHEST_PRIORITY: Final = 100_000
 NEEDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "ramCount": ("Memory", ""),
-        "walltime": ("Walltime", "Seconds; a negative number also switches off the check for jobs that loop."),
+        "walltime": ("Walltime", "Seconds; a negative number also switches off the check for looping jobs."),
         "cpuTime": ("CPU time of an event", ""),
-        "coreCount": ("Cores", "For each job; 0 is any number."),
+        "coreCount": ("Cores", "For each job; 0: any number."),
         "workDiskCount": ("Scratch space", ""),
         "outDiskCount": ("Output", ""),
         "ioIntensity": ("Input and output", "In kB a second."),
@@ -87,7 +87,7 @@ def _of_command(command: TaskCommand, rule: CommandRule) -> Act:
 
 
 _AT_WORK = frozenset(TaskStatus) - TASK_FINAL
-_AGAIN = "The old value can be given again."
+_AGAIN = "The old value can be set again."
 
 _CHANGES: tuple[Act, ...] = (
     Act(
@@ -101,7 +101,7 @@ _CHANGES: tuple[Act, ...] = (
             Key(
                 "priority",
                 "integer",
-                "a higher one comes first",
+                "a higher priority comes first",
                 required=True,
                 low=0,
                 high=HIGHEST_PRIORITY,
@@ -123,11 +123,11 @@ _CHANGES: tuple[Act, ...] = (
             Key(
                 "share",
                 "text",
-                "name of a share at the end of the tree",
+                "name of a share without shares below it",
                 required=True,
                 longest=32,
                 title="Share",
-                hint="Name of a share that has none below it, as on the page Shares.",
+                hint="Name of a share without shares below it, as on the page Shares.",
             ),
         ),
         JOB_QUEUED,
@@ -136,26 +136,26 @@ _CHANGES: tuple[Act, ...] = (
     Act(
         Change.AVOID_SITE.value,
         "Avoid a site",
-        "make no more of its jobs at a site; jobs that are there go on",
-        "This page cannot take it back; the owner can with changed parameters.",
+        "send no more of its jobs to a site; jobs already there continue",
+        "It cannot be undone on this page; the owner can run the task again with changed parameters.",
         _AT_WORK,
         keys=(
             Key(
                 "site",
                 "text",
-                "the queue that gets no more of its jobs",
+                "the queue to avoid",
                 required=True,
                 longest=60,
                 title="Site to avoid",
-                hint="This queue gets no more jobs of the task.",
+                hint="The task sends no more jobs to this queue.",
             ),
         ),
     ),
     Act(
         Change.NEEDS.value,
         "Change needs",
-        "change what its next jobs ask for; what is left empty stays as it is, and jobs that exist keep what they have",
-        "The old values can be given again.",
+        "change the needs of its next jobs; empty fields stay as they are, and existing jobs keep their values",
+        "The old values can be set again.",
         _AT_WORK,
         keys=tuple(replace(KEYS[name], title=title, hint=hint) for name, (title, hint) in NEEDS.items()),
         for_many=False,
@@ -163,17 +163,17 @@ _CHANGES: tuple[Act, ...] = (
     Act(
         Change.SPLIT_RULE.value,
         "Change split rule",
-        "change how the input that is left is cut into jobs",
+        "change how the remaining input is split into jobs",
         _AGAIN,
         _AT_WORK,
         keys=(
             Key(
                 "changes",
                 "object",
-                "rules to change, such as nFilesPerJob; null takes one away",
+                "rules to change, such as nFilesPerJob; null removes one",
                 required=True,
                 title="Rules to change",
-                hint="As JSON, such as nFilesPerJob; null takes a rule away.",
+                hint="As JSON, such as nFilesPerJob; null removes a rule.",
             ),
         ),
         for_many=False,
@@ -205,18 +205,21 @@ JOB_ACTS: Final[Mapping[str, JobAct]] = MappingProxyType(
             JobAct(
                 "kill",
                 "Kill",
-                "End the job: at once while it is queued, else its pilot is told when it next calls.",
-                "This cannot be taken back; its files go into another job while they have attempts left.",
+                "End the job: at once if it is queued, otherwise at the next heartbeat of its pilot.",
+                "This cannot be undone; its files go into another job while they have attempts left.",
                 ends_work=True,
             ),
             JobAct(
                 "debug",
                 "Debug",
-                "Let its pilot report each minute, with the end of what the payload prints.",
+                "Make the pilot report every minute, with the last lines of the payload's output.",
                 "It can be switched off again.",
             ),
             JobAct(
-                "no-debug", "End debug", "Its pilot reports at its usual pace again.", "It can be switched on again."
+                "no-debug",
+                "End debug",
+                "Its pilot reports at its usual interval again.",
+                "It can be switched on again.",
             ),
         )
     }
@@ -232,6 +235,6 @@ def check(act: Act, given: Mapping[str, Any]) -> dict[str, Any] | None:
         faults.add(name, "known parameter", f"{act.name} does not take it; it takes {', '.join(names)}.")
     checked = command_parameters.check_keys(act.keys, given, faults)
     if not any(value not in (None, "") for value in given.values()) and not faults:
-        faults.add("", "required", "Nothing to change is given.")
+        faults.add("", "required", "No change is given.")
     faults.raise_if_any()
     return checked

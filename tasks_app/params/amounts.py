@@ -31,7 +31,7 @@ _DIVIDE: Final = "Divide the work among several tasks."
 def check_amounts(raw: Mapping[Any, Any], faults: Faults) -> None:
     """Add a fault for each part of the dictionary that is far too much."""
     if len(raw) > MOST_KEYS:
-        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, and these are {thousands(len(raw))}.")
+        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, not {thousands(len(raw))}.")
         return
     for name in _LISTS:
         _check_items(name, raw.get(name), faults)
@@ -40,7 +40,7 @@ def check_amounts(raw: Mapping[Any, Any], faults: Faults) -> None:
     _check_contents(raw, faults)
     for name, value in raw.items():
         if isinstance(value, dict) and len(value) > MOST_NAMES:
-            said = f"An object has at most {thousands(MOST_NAMES)} keys, and this has {thousands(len(value))}."
+            said = f"An object has at most {thousands(MOST_NAMES)} keys, not {thousands(len(value))}."
             faults.add(name, "length", said)
         elif isinstance(value, list) and len(value) > MOST_NAMES and name in KEYS and KEYS[name].kind == "names":
             faults.add(name, "length", count_fault(len(value)))
@@ -48,15 +48,15 @@ def check_amounts(raw: Mapping[Any, Any], faults: Faults) -> None:
 
 def _check_items(name: str, value: object, faults: Faults) -> None:
     if isinstance(value, list) and len(value) > MOST_ITEMS:
-        faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {thousands(len(value))}.")
+        faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, not {thousands(len(value))}.")
         return
     templates = 0
     for where, item in _items(name, value):
         templates += item.get("type") == "template"
         if len(item) > MOST_KEYS:
-            faults.add(where, "length", f"An item has at most {MOST_KEYS} keys, and this has {len(item)}.")
+            faults.add(where, "length", f"An item has at most {MOST_KEYS} keys, not {len(item)}.")
     if templates > MOST_TEMPLATES:
-        said = f"A task has at most {MOST_TEMPLATES} templates of inputs and outputs, and these are {templates}."
+        said = f"A task has at most {MOST_TEMPLATES} templates of inputs and outputs, not {templates}."
         faults.add(name, "length", f"{said} {_DIVIDE}")
 
 
@@ -78,8 +78,8 @@ def _check_contents(raw: Mapping[Any, Any], faults: Faults) -> None:
             placeholders += value.count("${") if isinstance(value := item.get("value"), str) else 0
             if placeholders > MOST_PLACEHOLDERS:
                 said = (
-                    f"The items of a task have at most {thousands(MOST_PLACEHOLDERS)} placeholders, "
-                    f"and these are {thousands(placeholders)}."
+                    f"The items of a task have at most {thousands(MOST_PLACEHOLDERS)} placeholders, not "
+                    f"{thousands(placeholders)}."
                 )
                 faults.add(f"{where}.value", "length", said)
                 return
@@ -91,7 +91,7 @@ def _check_contents(raw: Mapping[Any, Any], faults: Faults) -> None:
                 return
             if patterns > MOST_PATTERNS:
                 key = "include" if item.get("include") else "exclude"
-                said = f"A task has at most {MOST_PATTERNS} patterns of files, and these are {patterns}."
+                said = f"A task has at most {MOST_PATTERNS} file patterns, not {patterns}."
                 faults.add(f"{where}.{key}", "length", said)
                 return
             if datasets > MOST_DATASETS:

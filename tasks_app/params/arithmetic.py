@@ -19,7 +19,7 @@ class BadFormula(ValueError):
 def compile_formula(text: str) -> Formula:
     """A function of the value that `#` stands for. Takes + - * / // % and brackets. Raises BadFormula."""
     if len(text) > LONGEST:
-        raise BadFormula(f"A formula has at most {LONGEST} characters, and this has {len(text)}.")
+        raise BadFormula(f"A formula has at most {LONGEST} characters, not {len(text)}.")
     if _VALUE in text:
         raise BadFormula(f"{text!r} is not arithmetic on #.")
     try:
@@ -40,7 +40,7 @@ def _compile(node: ast.expr, text: str) -> Formula:
         return lambda value: sign * inner(value)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         return _OPERATIONS[type(node.op)](_compile(node.left, text), _compile(node.right, text))
-    raise BadFormula(f"{text!r} holds more than numbers, #, + - * / // % and brackets.")
+    raise BadFormula(f"{text!r} may contain only numbers, #, + - * / // % and brackets.")
 
 
 _OPERATIONS: dict[type[ast.operator], Callable[[Formula, Formula], Formula]] = {

@@ -19,31 +19,31 @@ _AGAIN = (
     Key(
         "sole",
         "flag",
-        "child tasks are left alone",
+        "leave child tasks alone",
         title="Leave child tasks alone",
         hint="Tasks that read what this one makes do not run again after it.",
     ),
-    Key("discard", "flag", "ranges of events that finished are processed again"),
+    Key("discard", "flag", "process finished event ranges again"),
     Key(
         "staged",
         "flag",
-        "files that are still being staged are used",
+        "use files that are still being staged",
         title="Use files that are still being staged",
-        hint="Jobs read them from where they are.",
+        hint="Jobs read the files from their current storage.",
     ),
     Key(
         "keep",
         "flag",
-        "share and priority stay as they are",
+        "keep share and priority",
         title="Keep share and priority",
-        hint="They are not worked out anew.",
+        hint="They are not determined again.",
     ),
     Key(
         "transcend",
         "flag",
-        "the site's limits on retries do not count (operators)",
+        "ignore the site's limits on retries (operators)",
         title="Ignore the limits on retries",
-        hint="The site's limits on how often a task is retried do not count.",
+        hint="The site's limits on retries do not apply.",
     ),
 )
 TARGETS: Final = ("site", "nucleus", "cloud")
@@ -54,7 +54,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
             Key(
                 "soft",
                 "flag",
-                "running jobs may end first",
+                "let running jobs end first",
                 title="Let running jobs end first",
                 hint="Only queued jobs are ended at once.",
             ),
@@ -65,16 +65,16 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
             Key(
                 "changes",
                 "object",
-                "task parameters to change; null takes one away",
+                "task parameters to change; null removes one",
                 title="Parameters to change",
-                hint="As JSON; null takes a parameter away.",
+                hint="As JSON; null removes a parameter.",
             ),
         ),
         TaskCommand.INCREASE_ATTEMPTS: (
             Key(
                 "attempts",
                 "integer",
-                "attempts that each file gets; without a number, as many as a retry gives",
+                "attempts for each file; if absent, as many as a retry gives",
                 low=1,
                 high=MOST_ATTEMPTS_ADDED,
                 title="More attempts for each file",
@@ -85,33 +85,33 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
             Key(
                 "site",
                 "text",
-                "the site that is to take the jobs",
+                "site for the jobs",
                 longest=60,
                 title="Site",
-                hint="Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud.",
+                hint="Queue for the jobs, as named on the page Sites. Fill in one of site, nucleus and cloud.",
             ),
             Key(
                 "nucleus",
                 "text",
-                "the nucleus that is to get the outputs",
+                "nucleus for the outputs",
                 longest=52,
                 title="Nucleus",
-                hint="Site that is to gather the outputs.",
+                hint="Site for the outputs.",
             ),
             Key(
                 "cloud",
                 "text",
-                "the cloud that is to take the task",
+                "cloud for the task",
                 longest=10,
                 title="Cloud",
-                hint="Region that is to take the task.",
+                hint="Region for the task.",
             ),
             Key(
                 "back",
                 "flag",
-                "the task goes back to the state in which it was",
+                "the task returns to its earlier state",
                 title="Go back to the state before",
-                hint="The task goes on in the state that it has now.",
+                hint="The task continues in its present state.",
             ),
             Key(
                 "mode",
@@ -151,7 +151,7 @@ def check(command: TaskCommand, given: Mapping[str, Any]) -> dict[str, Any] | No
         if given[name] is not None:
             takers = [c.value for c, known in PARAMETERS.items() if name in {key.name for key in known}]
             hint = f"only {' and '.join(takers)} can" if takers else "no command does"
-            faults.add(name, "known parameter", f"{command.value} does not take {shown(name)}; {hint}.")
+            faults.add(name, "known parameter", f"{command.value} does not accept {shown(name)}; {hint}.")
     checked = check_keys(keys, given, faults)
     if command is TaskCommand.REASSIGN and not faults:
         _check_target(checked, faults)

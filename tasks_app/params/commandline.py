@@ -53,7 +53,7 @@ def _left_to_the_shell(text: str, known: Collection[str]) -> list[str]:
         if name not in known and not is_ours(name):
             others.setdefault(name)
         elif closed is None:
-            said.setdefault(f"${{{name} is left to the shell, as what follows it makes no placeholder.")
+            said.setdefault(f"${{{name} is left to the shell, because the text after it does not form a placeholder.")
     for name in list(others)[:MOST_NAMES]:
         if (meant := _meant(name, known)) and not _is_set(name, text):
             said.setdefault(f"${{{name}}} is left to the shell; did you mean ${{{meant}}}?")
@@ -82,8 +82,8 @@ def _on_command(words: Sequence[str], quoted: str) -> Iterator[str]:
         return
     has_files = any(word.startswith(("-i", "--inMap")) for word, _ in options)
     if FILES.search(command) and not has_files:
-        yield 'Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
+        yield 'Nothing replaces %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
     streams = {name for word, value in options if word == "--inMap" for name in _STREAMS.findall(value)}
     for near in dict.fromkeys(_NEAR_FILES.findall(command) if has_files else ()):
         if near.removeprefix("%") not in streams:
-            yield f"Nothing stands for {near} in the command; did you mean %IN?"
+            yield f"Nothing replaces {near} in the command; did you mean %IN?"

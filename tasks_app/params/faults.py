@@ -10,7 +10,7 @@ from jedisite.vocabulary.words import rather
 
 T = TypeVar("T")
 MOST_FAULTS = 500
-MORE = f"There are more faults than these {MOST_FAULTS}; nothing further was looked at."
+MORE = f"Only the first {MOST_FAULTS} errors are shown; the rest was not checked."
 MOST_HINTS = 20
 """Unknown names for which others are offered: looking for near ones among many takes milliseconds each."""
 

@@ -41,11 +41,11 @@ def why_not_carried(name: str) -> str:
     Names stand in comma lists of the pilots' protocol, in quoted lists of command lines, and name a file in the work folder.
     """
     if name in ("", "NULL"):
-        return "it stands for no file"
+        return "it names no file"
     if name.startswith("."):
         return "it begins with a dot"
     if not name.isprintable():
-        return "it has characters that cannot be printed"
+        return "it contains characters that cannot be printed"
     if bad := sorted(set(name) & UNFIT):
         return f"it has {' '.join(bad)} in it"
     return f"it is longer than {LONGEST} bytes" if len(name.encode()) > LONGEST else ""

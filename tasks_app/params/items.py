@@ -20,12 +20,12 @@ PARAM_TYPES: tuple[ParamType, ...] = ("input", "pseudo_input", "output", "log", 
 LONGEST_STREAM = 20
 LONGEST_DATASET = 255
 LONGEST_FILE_NAME = 255
-ATTRIBUTES = Form(r"[\w=,. ]*", "attributes are words such as nosplit or ratio=3, with commas between them")
+ATTRIBUTES = Form(r"[\w=,. ]*", "attributes are words such as nosplit or ratio=3, separated by commas")
 
 _FLAGS = {
     "expand": "Use the datasets of the container one by one",
     "hidden": "Leave the item out of the command line",
-    "padding": "Put a blank after the value (true unless said otherwise)",
+    "padding": "Put a blank after the value (default: true)",
     "es_only": "For event service only",
     "check": "Check that files agree with the parent task",
     "usedup": "Use duplicated files",
@@ -33,7 +33,7 @@ _FLAGS = {
     "reusable": "Use files again from the start when they run out",
     "indexConsistent": "Use only files whose index is in all datasets",
     "mergeOnly": "For merge jobs only",
-    "allowNoOutput": "A job may end well without this output",
+    "allowNoOutput": "A job may succeed without this output",
     "pseudo": "The dataset is not in data management",
     "transient": "The dataset is deleted after use",
 }
@@ -49,7 +49,13 @@ ITEM_KEYS: dict[str, Key] = {
         _key("type", "text", "constant or template", choices=("constant", "template"), required=True, nullable=False),
         _key("value", "text", "Text with placeholders", longest=200_000, lines=True),
         _key("param_type", "text", "What a template stands for", choices=PARAM_TYPES),
-        _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000, lines=True),
+        _key(
+            "dataset",
+            "text",
+            "Dataset, or several separated by commas; containers end with /",
+            longest=200_000,
+            lines=True,
+        ),
         _key("container", "text", "Container of the outputs", longest=132, form=NAME),
         _key("consolidate", "text", "Name of a container: the input is read as one dataset", longest=132, form=NAME),
         _key("token", "text", "Storage token", longest=100),
@@ -188,7 +194,7 @@ def _check_datasets(item: Item, faults: Faults) -> None:
     if not item.datasets and item.param_type in ("input", "pseudo_input", "output", "log"):
         faults.add(where, "required", f"A template of type {item.param_type} needs a dataset.")
     if len(item.datasets) > 1 and item.param_type in ("output", "log"):
-        faults.add(where, "one", f"An output goes to one dataset, and these are {len(item.datasets)}.")
+        faults.add(where, "one", f"An output goes to one dataset, not {len(item.datasets)}.")
     for name in item.datasets:
         if len(name) > LONGEST_DATASET:
             faults.add(where, "length", f"A dataset name has at most {LONGEST_DATASET} characters, not {len(name)}.")
@@ -206,7 +212,7 @@ def _check_stream(item: Item, faults: Faults) -> None:
                 where, "placeholder", f"A template of type {item.param_type} needs a placeholder such as ${{IN}}."
             )
     elif re.fullmatch(r"\w+", stream) is None:
-        faults.add(where, "placeholder", f"{shown(stream)} is no name of a stream: those are of letters, digits and _.")
+        faults.add(where, "placeholder", f"{shown(stream)} is not a stream name: use letters, digits and _.")
     elif item.param_type != "number" and len(stream) > LONGEST_STREAM:
         faults.add(where, "length", f"The name in a placeholder has at most {LONGEST_STREAM} characters.")
 
@@ -229,7 +235,7 @@ def _check_output(item: Item, faults: Faults) -> None:
         wrong = (
             f"must not begin with {plain[0]!r}: a file name begins with a letter, a digit or _"
             if plain and _FILE_NAME.fullmatch(f"0{plain}")
-            else "is no file name: it may have letters, digits and _ . + @ % # ~ - only"
+            else "is not a file name: use only letters, digits and _ . + @ % # ~ -"
         )
         faults.add(where, "file name", f"{shown(name)} {wrong}.")
 
@@ -269,7 +275,11 @@ def _check_files(item: Item, faults: Faults) -> None:
         elif not is_one_line(lfn):
             faults.add(f"{where}[{index}]", "characters", f"{shown(lfn)} {NOT_ONE_LINE}.")
         elif bad := why_not_carried(lfn.rpartition(":")[2]):
-            faults.add(f"{where}[{index}]", "file name", f"{shown(lfn)} names no file that a job could read: {bad}.")
+            faults.add(
+                f"{where}[{index}]",
+                "file name",
+                f"{shown(lfn)} is not the name of a file that a job could read: {bad}.",
+            )
 
 
 def parse_items(raw: object, where: str, faults: Faults) -> tuple[Item, ...]:

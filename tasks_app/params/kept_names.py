@@ -99,7 +99,7 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
         _check_endpoint(item.text("destination"), join_path(item.where, "destination"), known, faults)
     for item in output_items(params):
         if item.file_name in known.transforms:
-            says = f"{shown(item.file_name)} is a name of transforms in a job's folder; outputs need another."
+            says = f"{shown(item.file_name)} is reserved for the transform in a job's folder; choose another name for the output."
             faults.add(join_path(item.where, "value"), "reserved", says)
     _check_older(params, known, faults)
     for where, name in _transforms(params):
@@ -169,10 +169,10 @@ def foreign_transforms(params: TaskParams, known: Known) -> list[str]:
     for where, name in _transforms(params):
         if is_local(name):
             if name not in known.transforms:
-                says = "is not served by this site; it is to come with the task's software or input"
+                says = "is not served by this site; it must come with the task's software or input"
                 found.append(f"{where}: {shown(name)} {says}.")
         elif not any(name == f"{begin}{one}" for begin in known.transform_urls for one in known.transforms):
-            says = "lies outside this site; the site's own pilots fetch no transforms from elsewhere"
+            says = "is outside this site; the site's own pilots fetch transforms only from this site"
             found.append(f"{where}: {shown(name)} {says}.")
     return found
 
@@ -187,7 +187,7 @@ def no_place_left(params: TaskParams, known: Known) -> list[str]:
     if left:
         return []
     which = "of includedSite" if wanted else "of this site"
-    return [f"excludedSite leaves out every queue {which}: the task waits until there is another one."]
+    return [f"excludedSite excludes every queue {which}: the task waits until another queue exists."]
 
 
 def _named(names: Iterable[str], known: Known) -> set[str]:
@@ -228,7 +228,7 @@ def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults
         faults.add(
             where,
             "known",
-            f"{plural(len(names) - MOST_TOLD, 'more name is that', 'more names are those')} of no queue.",
+            f"{plural(len(names) - MOST_TOLD, 'more name matches', 'more names match')} no queue.",
         )
 
 

@@ -20,13 +20,13 @@ NAME = Form(
     "two dots in a row",
 )
 DATASETS = replace(
-    NAME, wild="has a wildcard, and none is expanded here: give whole names of datasets, with commas between them"
+    NAME, wild="contains a wildcard, which is not expanded here: give whole dataset names, separated by commas"
 )
 """Names of datasets that are read."""
 BACK_END = Form(r"[A-Za-z0-9_.-]+", "it has letters, digits and _ . - only")
-TASK_NUMBER = Form(r"\d+", "a task is named by its number")
+TASK_NUMBER = Form(r"\d+", "give the number of the task")
 FIELD = Form(r"[1-9]\d{0,2}", "a field is a number from 1 to 999")
-SERVER = Address(r".*", "it is no address that can be read, such as https://server.example:8443")
+SERVER = Address(r".*", "it is not a valid address, such as https://server.example:8443")
 UNIT_OF_DISK = tuple(
     f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
 )
@@ -111,27 +111,27 @@ IDENTITY: Sequence[Key] = (
         choices=("prod", "anal", "test"),
     ),
     _int("taskPriority", "Assigned priority", low=-NINE_DIGITS),
-    _int("currentPriority", "Priority to start with, when it differs from the assigned one", low=-NINE_DIGITS),
+    _int("currentPriority", "Starting priority, if different from the assigned one", low=-NINE_DIGITS),
     _other("architecture", "any", "Platform: x86_64-el9-gcc13-opt, or an object with cpu_specs, gpu_spec"),
     _text("transUses", 64, "Software release"),
     _text("transHome", 128, "Software cache that holds the transformation"),
     _text("transPath", 128, "Transformation to run: a name served by this site, or a URL"),
     _text("processingType", 64, "Type of processing"),
-    _text("framework", 50, "What submitted the task"),
+    _text("framework", 50, "Program that submitted the task"),
     _text("workingGroup", 32, "Working group that owns the task"),
     _text("countryGroup", 20, "Country group of the user"),
-    _text("ticketID", 50, "Ticket that follows the task"),
+    _text("ticketID", 50, "Ticket about the task"),
     _text("ticketSystemType", 16, "System of that ticket"),
     _text("campaign", 32, "Campaign to which the task belongs"),
     _text("container_name", 200, "Container image of the payload"),
-    _text("nucleus", 52, "Where outputs are gathered"),
+    _text("nucleus", 52, "Site that gathers the outputs"),
     _int("reqID", "Number of the request; the task's own number when left out or 0", high=10**12),
     _text("cloud", 10, "Cloud of the task; WORLD lets a nucleus be chosen"),
     _text("site", 60, "Run only on these sites (comma text)"),
-    _text("workQueueName", 16, "Work queue to use instead of the evaluated one"),
-    _text("gshare", 32, "Global share to use instead of the evaluated one"),
+    _text("workQueueName", 16, "Work queue to use instead of the one found by criteria"),
+    _text("gshare", 32, "Global share to use instead of the one found by criteria"),
     _number("goal", "Completion in per cent at which the task counts as done", high=100),
-    _text("ttcrTimestamp", 40, "Time of completion that is asked for (YYYY-mm-dd HH:MM:SS.ffffff)"),
+    _text("ttcrTimestamp", 40, "Requested time of completion (YYYY-mm-dd HH:MM:SS.ffffff)"),
     _text("osInfo", 256, "Operating system of the submitting machine"),
     _flag("noThrottle", "Never throttle the task for its failed attempts"),
     _int("parent_tid", "Task whose outputs this one reads; 0 = none", high=10**12),
@@ -143,10 +143,10 @@ IDENTITY: Sequence[Key] = (
 )
 
 RESOURCES: Sequence[Key] = (
-    _int("coreCount", "Cores a job; 0 = any number", high=10_000),
+    _int("coreCount", "Cores per job; 0 = any number", high=10_000),
     _int("walltime", "Expected wall time in seconds; negative also switches the looping check off", low=-NINE_DIGITS),
     _text("walltimeUnit", 32, "Unit of walltime"),
-    _number("cpuTime", "CPU time an event, in cpuTimeUnit"),
+    _number("cpuTime", "CPU time per event, in cpuTimeUnit"),
     _text("cpuTimeUnit", 32, "Unit of cpuTime", choices=UNIT_OF_CPU),
     _int(
         "cpuEfficiency", "Share of one core's power that is used, in per cent; 0 = wall time does not scale", high=100
@@ -156,8 +156,8 @@ RESOURCES: Sequence[Key] = (
     _text("ramUnit", 32, "Unit of ramCount", choices=UNIT_OF_RAM),
     _text("ramCountUnit", 32, "Same as ramUnit", choices=UNIT_OF_RAM),
     _int("baseRamCount", "Memory that does not scale with cores, in MB"),
-    _int("mergeRamCount", "Memory of a merge job, in MB; 0 = as if left out"),
-    _int("mergeCoreCount", "Cores of a merge job; 1 when left out or 0", high=10_000),
+    _int("mergeRamCount", "Memory of a merge job, in MB; 0 = not set"),
+    _int("mergeCoreCount", "Cores of a merge job; default or 0: 1", high=10_000),
     _int("outDiskCount", "Size of outputs in outDiskUnit, per MB of input or per event"),
     _text("outDiskUnit", 32, "Unit of outDiskCount", choices=UNIT_OF_DISK),
     _int("workDiskCount", "Size of the work folder in workDiskUnit"),
@@ -167,9 +167,17 @@ RESOURCES: Sequence[Key] = (
 )
 
 SPLITTING: Sequence[Key] = (
-    _int("nFilesPerJob", "Exact number of input files a job", low=1, high=1000, code="NF", own=True),
-    _int("nEventsPerJob", "Events a job, and size of the slices into which files are cut", low=1, code="NE", own=True),
-    _int("tgtNumEventsPerJob", "Events a job to aim at; files are cut into even slices", low=1, code="NE", own=True),
+    _int("nFilesPerJob", "Exact number of input files per job", low=1, high=1000, code="NF", own=True),
+    _int(
+        "nEventsPerJob", "Events per job, and size of the slices into which files are cut", low=1, code="NE", own=True
+    ),
+    _int(
+        "tgtNumEventsPerJob",
+        "Target number of events per job; files are cut into even slices",
+        low=1,
+        code="NE",
+        own=True,
+    ),
     _int("nEventsPerInputFile", "Events in each input file", low=1, code="EI", own=True),
     _int("nEventsPerFile", "Same as nEventsPerInputFile", low=1, code="EI", own=True),
     _int(
@@ -179,27 +187,27 @@ SPLITTING: Sequence[Key] = (
         high=100_000,
         code="NG",
     ),
-    _int("nMaxFilesPerJob", "Most input files a job (200 when unset)", low=1, high=1000, code="MF"),
-    _int("maxEventsPerJob", "Most events a job when the number is dynamic", low=1, code="MX"),
+    _int("nMaxFilesPerJob", "Maximum number of input files per job (default: 200)", low=1, high=1000, code="MF"),
+    _int("maxEventsPerJob", "Maximum number of events per job when the number is dynamic", low=1, code="MX"),
     _int("minGranularity", "Smallest number of events that can be handed out", low=1, code="DY", own=True),
     _int("nEventsPerRange", "Same as minGranularity", low=1, code="DY", own=True),
     _int("maxWalltime", "Longest expected wall time of a job, in hours", low=1, high=10_000, code="MW"),
     _int(
         "tgtMaxOutputForNG",
-        "Size in GB that the largest output shall get after scouting",
+        "Target size in GB of the largest output, after scouting",
         low=1,
         high=100_000,
         code="TN",
     ),
-    _int("nFilesPerMergeJob", "Files a merge job", low=1, high=1000, code="ZF"),
-    _int("nEventsPerMergeJob", "Events a merge job", low=1, code="ZE"),
+    _int("nFilesPerMergeJob", "Files per merge job", low=1, high=1000, code="ZF"),
+    _int("nEventsPerMergeJob", "Events per merge job", low=1, code="ZE"),
     _int("nGBPerMergeJob", "Largest size of a merge job, in GB", low=1, high=100_000, code="ZG"),
-    _int("nMaxFilesPerMergeJob", "Most files a merge job (50 when unset)", low=1, high=1000, code="ZM"),
-    _int("maxNumJobs", "Most jobs at a time", low=1, code="MN"),
-    _int("totNumJobs", "All jobs that the task will ever have", low=1, code="TJ"),
-    _int("nChunksToWait", "Jobs' worth of inputs to wait for before pending inputs are released", low=1, code="NT"),
-    _int("nFiles", "Most input files to use", low=1),
-    _int("nEvents", "Most events to use", low=1, high=10**12),
+    _int("nMaxFilesPerMergeJob", "Maximum number of files per merge job (default: 50)", low=1, high=1000, code="ZM"),
+    _int("maxNumJobs", "Maximum number of jobs at a time", low=1, code="MN"),
+    _int("totNumJobs", "Total number of jobs of the task", low=1, code="TJ"),
+    _int("nChunksToWait", "Number of jobs for which inputs must be pending before they are released", low=1, code="NT"),
+    _int("nFiles", "Maximum number of input files to use", low=1),
+    _int("nEvents", "Maximum number of events to use", low=1, high=10**12),
     _int("nEventsPerOutputFile", "Events in each output file of merging on site", low=1),
     _other(
         "addNthFieldToLFN",
@@ -214,22 +222,22 @@ SPLITTING: Sequence[Key] = (
 VALUE_CODES: Sequence[Key] = (
     _int("scoutSuccessRate", "Share of scouts that must succeed, in tenths", high=10, code="SS"),
     _int("t1Weight", "Weight of the nucleus; -1 = run there only", low=-1_000_000, high=1_000_000, code="TW"),
-    _int("minCpuEfficiency", "Least CPU efficiency of scouts, in per cent", high=100, code="MC"),
-    _int("maxCoreCount", "Most cores a job", low=1, high=10_000, code="CC"),
+    _int("minCpuEfficiency", "Minimum CPU efficiency of scouts, in per cent", high=100, code="MC"),
+    _int("maxCoreCount", "Maximum number of cores per job", low=1, high=10_000, code="CC"),
     _int("retryRamOffset", "Memory of the first retry after a memory failure, in MB", code="RX"),
     _int("retryRamStep", "Step of memory from retry to retry, in MB", low=1, code="RY"),
-    _int("retryRamMax", "Most memory of a retry, in MB", low=1, code="RZ"),
+    _int("retryRamMax", "Maximum memory of a retry, in MB", low=1, code="RZ"),
     _int("nEventsPerWorker", "Events in an event range", low=1, code="ES"),
     _int("nEsConsumers", "Jobs that share the events of one input", low=1, high=1000, code="EC"),
     _int("nSitesPerJob", "Sites that share one input", low=1, high=1000, code="NS"),
     _int("maxAttemptES", "Attempts of an event range", high=999, code="XA"),
     _int("maxAttemptEsJob", "Attempts of an event-service job", high=999, code="XJ"),
     _int("nJumboJobs", "Jumbo jobs of the task", high=10_000, code="NJ"),
-    _int("maxJumboPerSite", "Jumbo jobs a site", low=1, high=10_000, code="MJ", own=True),
+    _int("maxJumboPerSite", "Jumbo jobs per site", low=1, high=10_000, code="MJ", own=True),
 )
 
 CHOICES: Sequence[Key] = (
-    _flag("skipScout", "Run no scout jobs first", code="US", own=True),
+    _flag("skipScout", "Run without scout jobs", code="US", own=True),
     _flag("forceStaged", "Copy inputs to local disk, as useLocalIO does", code="LI", own=True),
     _flag("useLocalIO", "Copy inputs to local disk instead of reading them over the network", code="LI", own=True),
     _text("loadXML", 1_000_000, "Job boundaries given as XML", code="LX", lines=True),
@@ -266,16 +274,16 @@ CHOICES: Sequence[Key] = (
 )
 
 _FLAGS: Sequence[tuple[str, str, str]] = (
-    ("allowEmptyInput", "AE", "An empty input dataset is no fault"),
+    ("allowEmptyInput", "AE", "An empty input dataset is not an error"),
     ("allowIncompleteInDS", "AI", "Input datasets may lack files at the sites"),
     ("allowInputWAN", "IW", "Read inputs over the wide area network"),
-    ("allowPartialFinish", "AP", "A task that is partly successful ends as finished"),
+    ("allowPartialFinish", "AP", "A partly successful task ends as finished"),
     ("avoidVP", "AV", "No virtual placement of inputs"),
     ("cloudAsVO", "CV", "The cloud stands for the virtual organisation"),
     ("debugMode", "DM", "Pilots send the payload's output while it runs"),
     ("decAttOnFailedES", "XF", "Failed event-service jobs do not use up attempts"),
     ("disableAutoRetry", "DR", "Try each input once"),
-    ("disableAutoFinish", "DF", "An exhausted task waits for a person"),
+    ("disableAutoFinish", "DF", "An exhausted task is not finished automatically"),
     ("disableReassign", "DI", "Jobs stay at their site"),
     ("encJobParams", "EJ", "Encode job parameters"),
     ("failWhenGoalUnreached", "FG", "The task fails when its goal is not reached"),
@@ -332,14 +340,14 @@ LATER: Sequence[Key] = (
     _other(
         "periodic",
         "object",
-        "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles",
+        "Make jobs on a schedule; needs noInput, and replaces nEvents and nFiles",
         lines=True,
     ),
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
-    _int("maxAttempt", "Attempts of each input; 0 = 3", low=0, high=999),
+    _int("maxAttempt", "Attempts of each input; 0: the default of 3", low=0, high=999),
     _int("maxFailure", "Failures after which an input is not tried again", low=1, high=999),
     _other("skipFilesUsedBy", "names", "Tasks whose finished inputs are left out", longest=20, form=TASK_NUMBER),
-    _flag("useInFilesInContainer", "Skip files that other datasets of the container already gave"),
+    _flag("useInFilesInContainer", "Skip files that are also in an earlier dataset of the container"),
     _flag("useInFilesWithNewAttemptNr", "Use inputs again under a new attempt number"),
     _flag("getNumEventsInMetadata", "Take the number of events from metadata"),
     _flag("skipShortInput", "Leave out incomplete tails of inputs"),

@@ -17,8 +17,8 @@ KIND_TITLES: dict[Kind, str] = {
     "text": "text",
     "integer": "whole number",
     "number": "number",
-    "flag": "true or false (1 and 0 are taken as well)",
-    "names": "list of names, or one text with commas between them",
+    "flag": "true or false (or 1 and 0)",
+    "names": "list of names, or one text with names separated by commas",
     "object": "object",
     "items": "list of objects",
     "any": "any JSON value",
@@ -174,7 +174,7 @@ def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
     if not key.lines and not is_one_line(value):
         faults.add(where, "characters", f"{shown(value)} {NOT_ONE_LINE}.")
     elif key.longest is not None and len(value) > key.longest:
-        faults.add(where, "length", f"At most {key.longest} characters are allowed, and this has {len(value)}.")
+        faults.add(where, "length", f"At most {key.longest} characters are allowed, not {len(value)}.")
     elif key.required and not value.strip():
         faults.add(where, "not empty", "This text must not be empty.")
     elif key.form is not None and not key.form.fits(value):
@@ -187,11 +187,9 @@ def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:
         _wrong_type(key, value, where, faults)
         return
     if key.low is not None and value < key.low:
-        faults.add(where, "at least", f"The least value is {key.low:g}, and this is {value}.")
+        faults.add(where, "at least", f"The minimum is {key.low:g}, and this is {value}.")
     if key.high is not None and value > key.high:
-        faults.add(
-            where, "at most", f"The largest value is {thousands(int(key.high))}, and this is {thousands(value)}."
-        )
+        faults.add(where, "at most", f"The maximum is {thousands(int(key.high))}, and this is {thousands(value)}.")
 
 
 def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
@@ -219,7 +217,7 @@ def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
 
 def count_fault(count: int) -> str:
     """The sentence on a list of more names than `MOST_NAMES`."""
-    return f"At most {thousands(MOST_NAMES)} names are allowed, and these are {thousands(count)}."
+    return f"At most {thousands(MOST_NAMES)} names are allowed, not {thousands(count)}."
 
 
 def split_names(text: str) -> tuple[str, ...]:

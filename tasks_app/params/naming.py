@@ -43,7 +43,7 @@ class NameTemplate:
             return "%d"
         start, colon, wanted = name.partition(":")
         if start != "SN" and name != "SN/P":
-            raise BadNameTemplate(f"{match[0]} cannot stand in the name of a file; ${{SN}} and ${{MIDDLENAME}} can.")
+            raise BadNameTemplate(f"{match[0]} cannot be used in a file name; ${{SN}} and ${{MIDDLENAME}} can.")
         self._parts.append("serial")
         digits = serial_width(wanted) if colon else 6
         if digits is None:
@@ -57,7 +57,7 @@ class NameTemplate:
     def name(self, serial: int, *, job_id: int | None = None, middle: str = "") -> str:
         """The name of one file. Raises ValueError when the template needs a job id and none is given."""
         if job_id is None and self.needs_job_id:
-            raise ValueError("This file name holds the number of the job, so the job must have one first.")
+            raise ValueError("This file name contains the job number, so the job must have a number first.")
         values = {"serial": serial, "job": job_id, "middle": middle}
         return self._format % tuple(values[part] for part in self._parts)
 

@@ -68,7 +68,7 @@ _WIDTH = re.compile(r"%?0?(\d{1,2})?d")
 class UnresolvedPlaceholder(ValueError):
     """A job has nothing for a placeholder; `name` is what stands between the brackets."""
 
-    def __init__(self, name: str, reason: str = "nothing fills it in this job") -> None:
+    def __init__(self, name: str, reason: str = "this job has no value for it") -> None:
         self.name = name
         super().__init__(f"${{{name}}} cannot be filled: {reason}.")
 
@@ -169,8 +169,8 @@ def _compile(match: re.Match[str], streams: Collection[str] | None, names: set[s
 
 
 def _no_placeholder(text: str, ours: Sequence[str]) -> str:
-    said = f"{text} is not a placeholder: a name, then [from:to], then /X, each once at most."
-    return f"{said} {ours[0]} is filled by this site; a variable of the shell needs another name." if ours else said
+    said = f"{text} is not a placeholder: give a name, then optionally [from:to], then optionally /X."
+    return f"{said} {ours[0]} is filled by this site; give the shell variable another name." if ours else said
 
 
 def serial_width(text: str) -> int | None:
@@ -203,7 +203,7 @@ def _stream_part(whole: str, wanted: list[str], inside: re.Match[str], keep_orde
         return lambda streams, values: handed
     if form not in _FORMS:
         known = ", ".join(sorted(f for f in [*_FORMS, "F", "M[...]"] if f))
-        raise BadTemplate(f"${{{whole}}}: /{form} is not a form of a list; those are {known}.")
+        raise BadTemplate(f"${{{whole}}}: /{form} is not a list format; the formats are {known}.")
     cut = None if inside["from"] is None else (int(inside["from"] or 0), int(inside["to"]) if inside["to"] else None)
     if len(wanted) == 1 and cut is None:
         return _one_stream(wanted[0], form, keep_order)
@@ -270,7 +270,7 @@ def _formula(whole: str, name: str, text: str) -> Part:
     except BadFormula as error:
         raise BadTemplate(f"${{{whole}}}: {error}") from error
     if not any(_has_result(formula, number) for number in _TRIED):
-        raise BadTemplate(f"${{{whole}}}: it has no result, as when it divides by zero.")
+        raise BadTemplate(f"${{{whole}}}: it has no result, for example because it divides by zero.")
 
     def part(streams: Streams, values: Values) -> str:
         files = streams.get(name) or ([str(values[name])] if name in values else [])

@@ -156,7 +156,7 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
         return Decision(Code.NEW, "A new task.")
     name, old = shown(params.task_name), existing.task_id
     if existing.kind is not None and must_be_new(params):
-        sentence = f"The task {old} ({existing.kind}) has the name {name}, which is to be unique. jediTaskID={old}"
+        sentence = f"The task {old} ({existing.kind}) has the name {name}, which must be unique. jediTaskID={old}"
         return Decision(Code.IS_ACTIVE, sentence, old)
     if existing.kind is not None or not looks_for_duplicates(params, allow_active=allow_active):
         return Decision(Code.NEW, "A new task.")
@@ -176,7 +176,7 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
             sentence = f"The parameters of the task {old}, which is {existing.status}, are changed."
         sentence = " ".join((sentence, *_kept(params, differs), f"jediTaskID={old}"))
         return Decision(Code.AGAIN if again else Code.PATCHED, sentence, old, changes_of(params.raw))
-    wait = "" if existing.status == "broken" else ", or wait until it has ended"
+    wait = "" if existing.status == "broken" else ", or wait until that task has ended"
     sentence = (
         f"The task {old} of the name {name} is {existing.status}: give {_another_name(params)}{wait}. jediTaskID={old}"
     )
@@ -191,8 +191,8 @@ def _is_another(params: TaskParams, old: int, status: str | None, differs: Diffe
     name = shown(params.task_name)
     has = " and ".join((", ".join(differs.work[:-1]), differs.work[-1])) if len(differs.work) > 1 else differs.work[0]
     return (
-        f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep that: "
-        f"give this one {_another_name(params)}, or submit the task unchanged. jediTaskID={old}"
+        f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep that: give "
+        f"the new task {_another_name(params)}, or submit the task unchanged. jediTaskID={old}"
     )
 
 
@@ -203,7 +203,7 @@ def _kept(params: TaskParams, differs: Differences) -> list[str]:
         said.append(f"It keeps its own {', '.join(differs.keys)}.")
     if differs.code:
         key = "--useNewCode" if is_from_client(params.raw) else "fixedSandbox"
-        said.append(f"It keeps its own sandbox; {key} brings the new one.")
+        said.append(f"It keeps its own sandbox; use {key} to change it.")
     return said
 
 
@@ -245,17 +245,21 @@ def check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in raw.items():
         key = _key(name)
         if key is None:
-            said = f"{shown(name)} cannot be changed by running a task again"
+            said = f"{shown(name)} cannot be changed when a task runs again"
             if name in ATTRIBUTES:
                 faults.add(name, "changeable", f"{said}. {_NEEDS_DOOR}")
             elif name in KEYS:
-                faults.add(name, "changeable", f"{said}; what can be is {', '.join(sorted(CHANGEABLE_KEYS))}.")
+                faults.add(
+                    name,
+                    "changeable",
+                    f"{said}; the parameters that can be changed are {', '.join(sorted(CHANGEABLE_KEYS))}.",
+                )
             else:
                 faults.add_unknown(name, said, name, CHANGEABLE_KEYS, "changeable")
         elif value is not None:
             check_value(key, value, name, faults)
     if "sourceURL" in raw and "fixedSandbox" not in raw:
-        faults.add("sourceURL", "changeable", "sourceURL is changed together with fixedSandbox only.")
+        faults.add("sourceURL", "changeable", "sourceURL can only be changed together with fixedSandbox.")
     faults.raise_if_any()
     return changes_of(raw)
 

@@ -32,7 +32,7 @@ def some_work(params: TaskParams, faults: Faults) -> None:
         if not any(
             params.given(n) for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic")
         ):
-            faults.add("noInput", "amount of work", "With noInput, nEvents or nFiles must say how much there is to do.")
+            faults.add("noInput", "amount of work", "With noInput, nEvents or nFiles must give the amount of work.")
     elif not any(i.is_template and i.param_type in ("input", "pseudo_input") for i in params.items):
         faults.add(
             "jobParameters",
@@ -52,8 +52,12 @@ def amount(params: TaskParams, most: int, faults: Faults) -> None:
         found = {"nEventsPerJob": -(-min(in_file, events or in_file) // size) if size and size < in_file else 0}
     for name, pieces in found.items():
         if pieces > most:
-            said = f"A task may have {thousands(most)} pieces of work, and these would be {thousands(pieces)}"
-            hint = "give a larger nEventsPerJob, or make several tasks of it" if size else "make several tasks of it"
+            said = f"A task may have {thousands(most)} pieces of work, not {thousands(pieces)}"
+            hint = (
+                "give a larger nEventsPerJob, or divide the work among several tasks"
+                if size
+                else "divide the work among several tasks"
+            )
             faults.add(name, "at most", f"{said}: {hint}.")
 
 
@@ -73,19 +77,23 @@ def schedule(params: TaskParams, faults: Faults) -> None:
     if bool(given.get("every_s")) == bool(given.get("cron")):
         faults.add("periodic", "one of", "A schedule needs either every_s or cron.")
     if given.get("cron") and not is_cron(given["cron"]):
-        faults.add("periodic.cron", "cron", f"{shown(given['cron'])} is no cron line of five fields with a next time.")
+        faults.add(
+            "periodic.cron", "cron", f"{shown(given['cron'])} is not a cron line of five fields with a next time."
+        )
     if given.get("until") and moment(given["until"]) is None:
-        faults.add("periodic.until", "time", f"{shown(given['until'])} is no time such as 2031-05-06T07:08:00.")
+        faults.add("periodic.until", "time", f"{shown(given['until'])} is not a time such as 2031-05-06T07:08:00.")
     jobs, most = given.get("jobs") or 1, given.get("most_open")
     if most is not None and most < jobs:
         faults.add(
-            "periodic.most_open", "at least", f"Less than the jobs of one time ({jobs}): none would ever be made."
+            "periodic.most_open",
+            "at least",
+            f"This is less than the jobs of one time ({jobs}): no job would ever be made.",
         )
     if not params.flag("noInput"):
         faults.add("noInput", "schedule", "A periodic task reads no dataset: noInput must be true.")
     for name in ("nEvents", "nFiles", "pfnList", "totNumJobs"):
         if params.given(name):
-            faults.add(name, "schedule", f"periodic.jobs says how much there is to do, so {name} has no place here.")
+            faults.add(name, "schedule", f"periodic.jobs gives the amount of work: leave out {name}.")
 
 
 def merging(params: TaskParams, faults: Faults) -> None:
@@ -94,7 +102,7 @@ def merging(params: TaskParams, faults: Faults) -> None:
     if params.spec("mergeSpec") is None:
         faults.add("mergeSpec", "required", "mergeOutput needs mergeSpec with the jobParameters of the merge step.")
     if not params.logs:
-        faults.add("log", "required", "mergeOutput needs log, since merge jobs are arranged by the log files.")
+        faults.add("log", "required", "mergeOutput needs log, because merge jobs are grouped by the log files.")
 
 
 def library(params: TaskParams, faults: Faults) -> None:
@@ -103,7 +111,7 @@ def library(params: TaskParams, faults: Faults) -> None:
     for item in params.items:
         if "${LIB}" in item.value:
             where = join_path(item.where, "value")
-            faults.add(where, "build", "${LIB} is made by a build step, and there is no buildSpec.")
+            faults.add(where, "build", "${LIB} is made by a build step, but there is no buildSpec.")
 
 
 def preprocessing(params: TaskParams, faults: Faults) -> None:
@@ -113,7 +121,7 @@ def preprocessing(params: TaskParams, faults: Faults) -> None:
         marks = [name for name in (*item.datasets, item.raw.get("files")) if isinstance(name, str)]
         found = next((mark for mark in marks if PREPROCESSED.fullmatch(mark)), None)
         if found is not None:
-            sentence = f"{found} is found by a preprocessing step, and there is no preproSpec."
+            sentence = f"{found} is found by a preprocessing step, but there is no preproSpec."
             faults.add(join_path(item.where, "dataset"), "preprocessing", sentence)
 
 
@@ -164,7 +172,11 @@ def _check_file_name(name: str, where: str, faults: Faults) -> None:
     except BadNameTemplate as error:
         faults.add(where, "placeholder", str(error))
     if what := reserved_for(name):
-        faults.add(where, "reserved", f"{shown(name)} is a name of {what} in a job's folder; outputs need another.")
+        faults.add(
+            where,
+            "reserved",
+            f"{shown(name)} is reserved for {what} in a job's folder; choose another name for the output.",
+        )
 
 
 def _check_text(
@@ -181,11 +193,11 @@ def _check_text(
 def _nothing_fills(name: str, streams: Set[str]) -> str:
     said = f"Nothing fills ${{{name}}} here"
     if name == "SURL":
-        return f"{said}: it stands for sourceURL, which the task does not have."
+        return f"{said}: it is replaced by sourceURL, which the task does not have."
     if name in VALUE_NAMES:
-        return f"{said}: no such value is given to these jobs; a variable of the shell needs another name."
+        return f"{said}: these jobs get no such value; give a shell variable another name."
     given = f"the streams are {', '.join(sorted(streams))}" if streams else "there are no streams"
-    return f"{said}: no item makes that stream; {given}. A variable of the shell needs another name."
+    return f"{said}: no item makes that stream; {given}. Give a shell variable another name."
 
 
 def outputs(params: TaskParams, faults: Faults) -> None:
@@ -200,7 +212,7 @@ def outputs(params: TaskParams, faults: Faults) -> None:
         if many and not own_names and SERIAL.search(name) is None:
             faults.add(where, "serial number", f"Several jobs would make the file {shown(name)}; put ${{SN}} into it.")
         if name in seen:
-            faults.add(where, "unique", f"{shown(name)} is the file name of {seen[name]} already.")
+            faults.add(where, "unique", f"{shown(name)} is already the file name of {seen[name]}.")
         seen.setdefault(name, item.where)
 
 
@@ -244,7 +256,7 @@ def architecture(params: TaskParams, faults: Faults) -> None:
     if not isinstance(value, str | Mapping):
         faults.add("architecture", "type", f"Expected a text or an object, got {shown(value)}.")
     elif isinstance(value, str) and len(value) > 256:
-        faults.add("architecture", "length", f"At most 256 characters are allowed, and this has {len(value)}.")
+        faults.add("architecture", "length", f"At most 256 characters are allowed, not {len(value)}.")
     else:
         for fault in faults_of(value if isinstance(value, str) else json.dumps(dict(value), default=str)):
             faults.add("architecture", "form", sentence(fault))

@@ -58,7 +58,7 @@ class Schedule:
             if self.every_s % seconds == 0:
                 number = self.every_s // seconds
                 return f"every {unit}" if number == 1 else f"every {number} {unit}s"
-        raise AssertionError("every number of seconds is a multiple of one")
+        raise AssertionError("the period is a whole number of seconds")
 
 
 def is_cron(text: str) -> bool:

@@ -164,7 +164,7 @@ def parse(raw: object) -> TaskParams:
     # What cannot be stored cannot be quoted or measured safely either, so that ends the check.
     faults.raise_if_any()
     if not isinstance(raw, dict):
-        faults.add("", "type", f"Task parameters are an object, and this is {shown(raw)}.")
+        faults.add("", "type", f"Task parameters must be an object, not {shown(raw)}.")
         faults.raise_if_any()
     assert isinstance(raw, dict)
     datasets_for = _check_keys(raw, faults)

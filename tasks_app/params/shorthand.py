@@ -15,7 +15,7 @@ from tasks_app.params.kinds import Key, check_value
 
 TRANSFORM = "run_command"
 NUMBER = "${SN}"
-OUT_DS = Key("out_ds", "text", "Begins the names of outputs", longest=255, form=NAME)
+OUT_DS = Key("out_ds", "text", "Prefix of the output datasets", longest=255, form=NAME)
 _LOCAL = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9_.*?-]{0,100}")
 
 
@@ -80,7 +80,7 @@ def dictionary(wish: Wish) -> dict[str, Any]:
 def _check(wish: Wish) -> None:
     faults = Faults()
     if not wish.command.strip():
-        faults.add("exec", "required", "A command is needed.")
+        faults.add("exec", "required", "Give a command.")
     if not (wish.out_ds or wish.name):
         faults.add("name", "required", "The task needs a name, or --out-ds.")
     if wish.name:
@@ -90,18 +90,18 @@ def _check(wish: Wish) -> None:
         check_value(OUT_DS if wish.name else KEYS["taskName"], wish.out_ds, "out_ds", faults)
     if wish.in_ds and wish.jobs is not None:
         faults.add(
-            "n_jobs", "combination", "With an input, its files say how many jobs there are; see --files-per-job."
+            "n_jobs", "combination", "With an input, the number of jobs follows from its files; use --files-per-job."
         )
     if not wish.in_ds and "jobParameters" not in wish.more and FILES.search(wish.command):
         faults.add("in_ds", "required", "%IN in the command stands for the files of an input: name its dataset.")
     if not wish.in_ds and wish.files_per_job is not None:
-        faults.add("files_per_job", "combination", "Without an input there are no files; see --n-jobs.")
+        faults.add("files_per_job", "combination", "Without an input there are no files; use --n-jobs.")
     for name, value in (("n_jobs", wish.jobs), ("files_per_job", wish.files_per_job), ("memory_mb", wish.memory_mb)):
         if value is not None and value < 1:
             faults.add(name, "range", f"At least 1 is needed, not {value}.")
     for local in wish.outputs:
         if not _LOCAL.fullmatch(local):
-            faults.add("output", "name", f"{local[:100]!r} is no plain file name or pattern.")
+            faults.add("output", "name", f"{local[:100]!r} is not a plain file name or pattern.")
     if len(set(wish.outputs)) < len(wish.outputs):
         faults.add("output", "unique", "An output is named twice.")
     faults.raise_if_any()

@@ -19,12 +19,12 @@ _VIA_DDM = Key("tarBallViaDDM", "text", "Sandbox as dataset:file", nullable=True
 _PERIODIC = (
     Key("every_s", "integer", "Seconds from one time to the next", nullable=True, low=SHORTEST_S, high=LONGEST_S),
     Key("cron", "text", "Times as a cron line of five fields, in UTC; instead of every_s", nullable=True, longest=100),
-    Key("jobs", "integer", "Jobs that are made each time; 1 when left out", nullable=True, low=1, high=10_000),
-    Key("until", "text", "Time after which none are made any more (ISO 8601, UTC)", nullable=True, longest=40),
+    Key("jobs", "integer", "Number of jobs made each time; default: 1", nullable=True, low=1, high=10_000),
+    Key("until", "text", "Time after which no more jobs are made (ISO 8601, UTC)", nullable=True, longest=40),
     Key(
         "most_open",
         "integer",
-        "A time is skipped while more inputs than this would be unprocessed",
+        "No jobs are made while more inputs than this are unprocessed",
         nullable=True,
         low=1,
         high=1_000_000,

@@ -48,7 +48,7 @@ class _Walk:
 
     def nest(self, value: dict[object, object] | list[object] | tuple[object, ...], where: str, depth: int) -> None:
         if depth > DEEPEST:
-            self.faults.add(where, "depth", f"Values may be nested {DEEPEST} levels deep, and this one is deeper.")
+            self.faults.add(where, "depth", f"Values may be nested at most {DEEPEST} levels deep.")
             return
         self.size += 2
         if isinstance(value, dict):
@@ -68,11 +68,9 @@ class _Walk:
     def text(self, value: str, where: str) -> None:
         self.size += len(value) + 2
         if len(value) > LONGEST_TEXT:
-            self.faults.add(
-                where, "length", f"A text has at most {LONGEST_TEXT} characters, and this one has {len(value)}."
-            )
+            self.faults.add(where, "length", f"A text has at most {LONGEST_TEXT} characters, not {len(value)}.")
         elif _NOT_STORABLE.search(value):
-            self.faults.add(where, "characters", "A text may not hold NUL or half a surrogate pair.")
+            self.faults.add(where, "characters", "A text must not contain NUL or half a surrogate pair.")
 
 
 def check_storable(raw: object, faults: Faults) -> None:
@@ -83,6 +81,4 @@ def check_storable(raw: object, faults: Faults) -> None:
     walk = _Walk(faults)
     walk.value(raw, "", 0)
     if walk.size > LARGEST_DICTIONARY:
-        faults.add(
-            "", "size", f"As JSON, task parameters may take {LARGEST_DICTIONARY} characters, and these take more."
-        )
+        faults.add("", "size", f"As JSON, task parameters may have at most {LARGEST_DICTIONARY} characters.")

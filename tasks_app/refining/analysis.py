@@ -107,7 +107,7 @@ def _input(raw: Raw, params: TaskParams, policy: Policy) -> None:
     for item in inputs:
         if item["dataset"] == LATEST_DATABASE:
             if policy.latest_database is None:
-                raise CannotRefine(f"{LATEST_DATABASE} is used, and this site knows no latest database release.")
+                raise CannotRefine(f"{LATEST_DATABASE} is used, but no database release is known at this site.")
             item["dataset"] = policy.latest_database
 
 
@@ -148,6 +148,6 @@ def _check_names(refined: Refined) -> None:
             bad = sorted(set(_NOT_IN_NAMES.findall(PLACEHOLDER.sub("", name))))
             if bad and not name.startswith("regex|"):
                 raise CannotRefine(
-                    f"{name} is the name of an output and holds {' '.join(map(repr, bad))}; "
+                    f"{name} is the name of an output and contains {' '.join(map(repr, bad))}; "
                     "letters, digits and _ . + - are allowed."
                 )

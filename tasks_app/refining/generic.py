@@ -34,9 +34,9 @@ def check_parent(request: Request) -> None:
         return
     if parent.progress == "corrupted":
         what = "does not exist" if parent.status is None else f"is {parent.status}"
-        raise CannotRefine(f"The parent task {parent.task_id} {what}, so its outputs will not come.")
+        raise CannotRefine(f"The parent task {parent.task_id} {what}, so its outputs will never be made.")
     if not request.params.flag("noWaitParent"):
-        raise NotYet(f"The parent task {parent.task_id} is {parent.status}; this task starts when that is done.")
+        raise NotYet(f"The parent task {parent.task_id} is {parent.status}; this task starts when the parent is done.")
 
 
 def complete_rule(

@@ -120,7 +120,7 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
     is_master = layout.first_master is None
     found = [(name, given) for given in datasets_of(item, request.params) for name in _datasets_in(given, request)]
     if not found:
-        raise NothingThere(f"The input {', '.join(item.datasets)} holds no datasets.", item.datasets)
+        raise NothingThere(f"The input {', '.join(item.datasets)} contains no datasets.", item.datasets)
     for name, given in found:
         if layout.known(name, ("input", "pseudo_input")) is not None:
             continue
@@ -277,7 +277,7 @@ def _check_text(text: str, layout: Layout) -> None:
     for name in names_in(text):
         if is_ours(name) and name not in VALUE_NAMES and name not in layout.streams:
             given = ", ".join(sorted(layout.streams)) or "none"
-            raise CannotRefine(f"${{{name}}} is used, but no item gives that stream; the streams are: {given}.")
+            raise CannotRefine(f"${{{name}}} is used, but no item makes that stream; the streams are: {given}.")
     try:
         compile_template(text, streams=layout.streams)
     except BadTemplate as error:
@@ -295,7 +295,7 @@ def check_merging(layout: Layout, params: TaskParams) -> None:
         if is_ours(name) and name not in VALUE_NAMES and name not in streams:
             given = ", ".join(sorted(streams))
             raise CannotRefine(
-                f"mergeSpec uses ${{{name}}}, and no output gives that stream; the streams are: {given}."
+                f"mergeSpec uses ${{{name}}}, but no output makes that stream; the streams are: {given}."
             )
     try:
         compile_template(text, streams=streams)

@@ -81,7 +81,7 @@ def _filled(value: Any, results: Mapping[str, str], key: str) -> Any:
 
     def found(match: re.Match[str]) -> str:
         if match[1] not in results:
-            raise CannotRefine(f"{match[0]} is used, and the preprocessing step did not find it.")
+            raise CannotRefine(f"{match[0]} is used, but the preprocessing step did not find it.")
         return results[match[1]]
 
     text = _MARK.sub(found, value)

@@ -39,7 +39,7 @@ def give_command(
     task = Task.objects.select_for_update().get(pk=task_id)
     _raise_first(_refusals([task], command, Command.objects.waiting_of([task_id])))
     changes = (parameters or {}).get("changes") or {}
-    if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
+    if command == TaskCommand.INCEXEC and (nothing := nothing_new.why_nothing_new(task, changes)):
         raise NothingNewError(f"task {task_id} is done, {nothing}")
     if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
         _check_code(task, changes)

@@ -45,14 +45,14 @@ class GzipCheck:
             try:
                 self._unpacked += len(self._part.decompress(block, STEP_BYTES))
             except zlib.error as exc:
-                raise BadGzipError("the file is no gzip archive, or was damaged on its way") from exc
+                raise BadGzipError("the file is not a gzip archive, or was damaged in transfer") from exc
             self._check()
             block = self._part.unused_data if self._part.eof else self._part.unconsumed_tail
 
     def _check(self) -> None:
         if self._unpacked > UNPACKED_LIMIT_BYTES:
             raise BadGzipError(
-                f"the sandbox holds more than {thousands(UNPACKED_LIMIT_BYTES)} bytes when it is unpacked"
+                f"the sandbox contains more than {thousands(UNPACKED_LIMIT_BYTES)} bytes when it is unpacked"
             )
         if self._unpacked > max(FREE_BYTES, FREE_FACTOR * self._packed):
             free = thousands(FREE_BYTES)

@@ -46,7 +46,7 @@ TRANSFORMS = Path(__file__).resolve().parents[1] / "transforms"
 DEFAULTS = Defaults()
 BARE = "bareNucleus"
 WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
-_WAITS = " A task that is to wait for its input says so (waitInput)."
+_WAITS = " To let the task wait for its input, set waitInput."
 MOST_MATCHED, MOST_MATCHING = 3, 5
 """Patterns for which datasets are looked up, and datasets that are told of each."""
 MOST_TESTS, LEAST_TESTS = 30_000, 1500
@@ -238,7 +238,7 @@ def _add_unknown(
         if name in coming or name.rstrip("/") in made:
             continue
         meant = (nearest_data(name.rstrip("/"), made) if faults.hints else "") or near
-        whose = f", and task {min(parents)}, the parent, makes none of this name" if len(parents) == 1 else ""
+        whose = f", and task {min(parents)}, the parent, makes no dataset of this name" if len(parents) == 1 else ""
         whose = f", and {ended[name]}" if name in ended else whose
         hint = f" Did you mean {meant}?" if meant else ""
         faults.add(fields[name], "known", f"There is no dataset {shown(name)}{whose}.{hint}{_WAITS}")

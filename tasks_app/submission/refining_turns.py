@@ -33,7 +33,7 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
         check_offered(params, task.vo)
         namesake = _namesake_of(task, params)
         if namesake is not None:
-            sentence = f"task {namesake} of {task.user} has the same name, which is to be unique"
+            sentence = f"task {namesake} of {task.user} has the same name, which must be unique"
             task_moves.move_task(
                 task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence
             )

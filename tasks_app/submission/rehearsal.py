@@ -93,7 +93,7 @@ def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list
     if not params.flag("skipScout") or "US" not in SplitRule.parse(str(columns["splitrule"] or "")):
         return []
     option = option_of("skipScout", params.raw) if is_from_client(params.raw) else "skipScout"
-    return [f"{option} has no effect: only production tasks and official ones do without scouts."]
+    return [f"{option} has no effect: only production and official tasks can run without scouts."]
 
 
 def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
@@ -103,11 +103,11 @@ def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
     if (walltime or 0) <= 0:
         return []
     if is_ineffective(walltime, unit, cpu_time, cpu_unit):
-        says = f"how long jobs run is worked out from cpuTime ({cpu_time}) where the events of the input are known"
+        says = f"the walltime of jobs is calculated from cpuTime ({cpu_time}) where the events of the input are known"
         return [f"walltime {walltime} has no effect: {says}."]
     if not is_undefined(walltime, unit, cpu_time, cpu_unit):
         return []
     return [
-        f"walltime {walltime} counts as no time, since the task gives no cpuTime (CPU time of an event): its jobs go to queues "
-        "that let a job run for a day."
+        f"walltime {walltime} has no effect without cpuTime (CPU time per event): the jobs go only to queues that "
+        "allow a day."
     ]

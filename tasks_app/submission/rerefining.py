@@ -107,8 +107,8 @@ def _next(task_id: int, found: Comparison) -> tuple[TaskStatus, str]:
     if not found.is_empty or inputs.filter(status__in=to_look_up).exists():
         return TaskStatus.DEFINED, _difference(found)
     if any(d.files_to_be_used > d.files_finished + d.files_failed for d in inputs.filter(master_id=None)):
-        return TaskStatus.READY, "nothing is new, and files are left"
-    return TaskStatus.PREPARED, "nothing is new and nothing is left"
+        return TaskStatus.READY, "no new input, some files are left"
+    return TaskStatus.PREPARED, "no new input, no file is left"
 
 
 def _difference(found: Comparison) -> str:

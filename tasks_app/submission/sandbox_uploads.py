@@ -36,7 +36,9 @@ class Incoming:
 
     def __init__(self, owner: str, name: str) -> None:
         if not NAME.fullmatch(name):
-            raise SandboxRefusedError("a sandbox is named by up to 200 letters, digits, dots, dashes and underscores")
+            raise SandboxRefusedError(
+                "the name of a sandbox has up to 200 letters, digits, dots, dashes and underscores"
+            )
         _check_free(owner, name)
         self.owner, self.name, self.size = owner, name, 0
         self._most, self._quota = LIMIT_BYTES, quota_left(owner, name)
@@ -71,7 +73,7 @@ class Incoming:
         if not self.size:
             raise self._drop("the file is empty")
         if not self._check.is_whole:
-            raise self._drop("the gzip archive is cut off: its end is missing. Send it again")
+            raise self._drop("the gzip archive is incomplete. Upload it again")
         row = Sandbox(
             owner=self.owner,
             name=self.name,
@@ -122,14 +124,14 @@ def quota_left(owner: str, replaced: str = "") -> int:
 
 def _over_quota() -> str:
     return (
-        f"your sandboxes would take more than {settings.JEDI_SANDBOX_QUOTA_MB} MB; "
+        f"your sandboxes would exceed the quota of {settings.JEDI_SANDBOX_QUOTA_MB} MB; "
         f"those that were not used for {settings.JEDI_SANDBOX_DAYS} days are removed"
     )
 
 
 def _no_room(exc: OSError) -> SandboxRefusedError:
     if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return SandboxRefusedError("the site has no room for the sandbox; its administrators have to make some")
+        return SandboxRefusedError("the site has no space for the sandbox; ask an administrator to free some")
     return SandboxRefusedError(f"the site cannot write the sandbox: {exc.strerror}")
 
 
@@ -146,7 +148,7 @@ def _write_row(row: Sandbox) -> None:
             if older is not None:
                 if older.sha256 not in ("", row.sha256) and not row.name.endswith(OVERWRITABLE):
                     raise SandboxRefusedError(
-                        f"{row.name} was the name of a sandbox that is removed, and had other contents: choose another name"
+                        f"{row.name} was the name of a removed sandbox with other contents: choose another name"
                     )
                 row.pk, row.created, row.last_used = older.pk, older.created, older.last_used
                 if older.stored is not None:

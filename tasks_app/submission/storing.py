@@ -50,7 +50,7 @@ def store(task: Task, fence: int, refined: Refined) -> None:
     if _begin_preprocessing(task_id):
         to, reason = (
             TaskStatus.TOPREPROCESS,
-            "the preprocessing step is refined; what it finds completes the parameters",
+            "the preprocessing step is refined; its results complete the parameters",
         )
     else:
         PlannedOutput.objects.filter(task_id=task_id).delete()

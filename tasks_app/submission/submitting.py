@@ -38,7 +38,7 @@ from tasks_app.params.resubmission import (
 from tasks_app.params.rules import output_items
 from tasks_app.params.schema import TaskParams, parse, sound
 from tasks_app.refining.values import Defaults, ParentView
-from tasks_app.submission import amending, known_names, sandboxes
+from tasks_app.submission import known_names, parameter_changes, sandboxes
 from tasks_app.submission.rehearsal import check_offered, rehearse
 
 DEFAULTS = Defaults()
@@ -101,10 +101,10 @@ def check(raw: object, caller: Caller) -> Submission:
     user = params.user_name or caller.name
     if user != caller.name and not trusted:
         faults.add(
-            "userName", "right", f"You are {caller.name}; to submit for {shown(user)} needs the production right."
+            "userName", "right", f"You are {caller.name}; you need the production right to submit for {shown(user)}."
         )
     if len(user) > LONGEST_USER:
-        faults.add("userName", "length", f"At most {LONGEST_USER} characters are allowed, and this has {len(user)}.")
+        faults.add("userName", "length", f"At most {LONGEST_USER} characters are allowed, not {len(user)}.")
     if user != caller.name and params.flag("useSecrets"):
         faults.add(
             "useSecrets", "right", f"Jobs get the secrets of {shown(user)} only when {shown(user)} submits the task."
@@ -133,7 +133,7 @@ def check(raw: object, caller: Caller) -> Submission:
         if given is not None and given > HIGHEST_PRIORITY:  # PanDA's clients may send some more, so that is no fault
             stored[name] = HIGHEST_PRIORITY
             option = option_of(name, params.raw) if is_from_client(params.raw) else name
-            most = f"{HIGHEST_PRIORITY} is the highest without the production right, and what the task gets"
+            most = f"{HIGHEST_PRIORITY} is the maximum without the production right, and the task gets that"
             warnings.append(f"{option} {given} is too high: {most}.")
     # What a task of the same name that exists is changed to follows from `params`.
     return Submission(replace(params, raw=stored), user, stored, caller, tuple(warnings))
@@ -210,15 +210,15 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
             rehearse(parse(apply_changes(existing.params, decision.changes)), task)
         known_names.check_added(decision.changes, Task.objects.filter(pk=decision.task_id))
         older = Task.objects.get(pk=decision.task_id)
-        if decision.code is Code.AGAIN and (nothing := nothing_new.says(older, decision.changes)):
+        if decision.code is Code.AGAIN and (nothing := nothing_new.why_nothing_new(older, decision.changes)):
             said = (
                 f"The task {older.id} of the name {shown(params.task_name)} is done, {nothing}. jediTaskID={older.id}"
             )
             return Submitted(older.id, replace(decision, sentence=said))
         if decision.code is Code.AGAIN:
-            amending.run_again(decision.task_id, decision.changes, by=by)
+            parameter_changes.run_again(decision.task_id, decision.changes, by=by)
         else:
-            amending.change_in_place(decision.task_id, decision.changes, by=by)
+            parameter_changes.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
     warnings += faults.take(lambda: rehearse(params, task, place=True)) or []
     _check_data(params, user, caller, parent_id, faults)
@@ -259,7 +259,9 @@ def _check_file_names(params: TaskParams, user: str) -> None:
         said = f"{serials.taken_by(other, name)}; put $JEDITASKID into the name."
         faults.add(f"{items[name].where}.value", "unique", sentence(said))
     for name in sorted(serials.files_there(wanted, user)):
-        said = f"A file {shown(name)} is there already, and no other can have its name; put $JEDITASKID or ${{SN}} into the name."
+        said = (
+            f"A file {shown(name)} already exists, and names must be unique; put $JEDITASKID or ${{SN}} into the name."
+        )
         faults.add(f"{items[name].where}.value", "unique", said)
     faults.raise_if_any()
 
@@ -279,7 +281,7 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
     parent = by_id or by_name
     status = standing.foreseen_states([parent]).get(parent) if parent else None
     if parent and status and ParentView(parent, status).progress == "corrupted":
-        said = f"Task {parent} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
+        said = f"Task {parent} is {status}, but it must be done or finished before its child starts. Retry the parent first."
         faults.add("parent_tid" if by_id else "parentTaskName", "parent that ended", said)
         faults.raise_if_any()
     return parent

@@ -41,17 +41,15 @@ class UnreadableSecretError(ValueError):
 def set_secret(user: str, name: str, value: str) -> None:
     """Store a secret in place of an older one of that name. Raises SecretRefusedError."""
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise SecretRefusedError(
-            f"key: the name of a secret has 1 to {LONGEST_NAME} characters, and this has {len(name)}"
-        )
+        raise SecretRefusedError(f"key: the name of a secret has 1 to {LONGEST_NAME} characters, not {len(name)}")
     if not is_one_line(name):
         raise SecretRefusedError(f"key: {name[:60]!r} {NOT_ONE_LINE}")
     if len(value) > LONGEST_VALUE:
-        raise SecretRefusedError(f"value: a secret has at most {LONGEST_VALUE} characters, and this has {len(value)}")
+        raise SecretRefusedError(f"value: a secret has at most {LONGEST_VALUE} characters, not {len(value)}")
     with transaction.atomic():
         others = UserSecret.objects.filter(user=user).exclude(name=name).count()
         if others >= MOST_SECRETS:
-            raise SecretRefusedError(f"key: you have {others} secrets, and at most {MOST_SECRETS} are kept")
+            raise SecretRefusedError(f"key: you have {others} secrets; the limit is {MOST_SECRETS}")
         sealed = _cipher().encrypt(value.encode())
         UserSecret.objects.update_or_create(user=user, name=name, defaults={"value": sealed})
         audit.record(user, "set secret", "user", user, details={"name": name})
@@ -78,7 +76,7 @@ def secrets_of(user: str, names: Iterable[str] | None = None) -> dict[str, str]:
         try:
             found[name] = cipher.decrypt(bytes(sealed)).decode()
         except InvalidToken as exc:
-            raise UnreadableSecretError(f"the secret {name} of {user} cannot be read any more: set it again") from exc
+            raise UnreadableSecretError(f"the secret {name} of {user} can no longer be read: set it again") from exc
     return found
 
 

@@ -28,7 +28,7 @@ from tasks_app.domain.states import JOB_OPEN, TASK_FINAL
 from tasks_app.models import Task
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.submission import amending
+from tasks_app.submission import parameter_changes
 
 ME = "classes"
 GB: Final = 1024**3
@@ -306,5 +306,5 @@ def _into_express(task_id: int) -> bool:
     if not any(code in rule for code in ("NF", "NE", "MW")):
         Task.objects.filter(pk=task_id).update(split_rule=str(rule.having("MW", EXPRESS_HOURS)))
         reason += f", its jobs may take {EXPRESS_HOURS} h"
-    amending.change_share(task_id, EXPRESS, by=ME, reason=reason)
+    parameter_changes.change_share(task_id, EXPRESS, by=ME, reason=reason)
     return True

@@ -105,5 +105,7 @@ def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:
     for task_id, why in failing.items():
         wanted.setdefault(task_id, f"too many of its jobs fail: {why}")
         for sibling in siblings.get(types.get(task_id) or "", ()):
-            wanted.setdefault(sibling, f"it does the same as task {task_id}, too many of whose jobs fail: {why}")
+            wanted.setdefault(
+                sibling, f"it runs the same work as task {task_id}, which has too many failed jobs: {why}"
+            )
     return wanted

@@ -112,7 +112,7 @@ def plan_kill(job_ids: Sequence[int], caller: Caller) -> KillPlan:
             found[when].append(row)
     gone = sorted(set(job_ids) - {row.job_id for row in rows})
     if gone:
-        refused["is not there, or ended long ago"] = gone
+        refused["does not exist, or ended long ago"] = gone
     hit = [row for some in found.values() for row in some]
     return KillPlan(
         tuple(row.job_id for row in found[When.NOW]),

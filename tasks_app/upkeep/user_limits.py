@@ -169,7 +169,7 @@ def release_or_hold(
     kind = kind_of(task.error_dialog)
     why = _still(task, kind or "jobs", work, limits)
     if not why:
-        task_moves.go_on(task, fence, by=ME, reason="below the limit again")
+        task_moves.resume_throttled(task, fence, by=ME, reason="below the limit again")
         return True
     if task.throttled_time is not None and task.throttled_time > now:
         claims.release_task(task_id, fence, wait=task.throttled_time - now)
@@ -205,7 +205,7 @@ def _move_jobs(who: Who, step: str | None) -> int:
         return 0
     values = {"user": who[0], "group": who[1]}
     if step == "hold":
-        why = f"{_name(who)} has as many jobs as may run"
+        why = f"{_name(who)} has reached the limit on running jobs"
         return move_free_jobs("activated", "throttled", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
     why = "slots are free again"
     return move_free_jobs("throttled", "activated", _JOBS_OF, values, by=ME, reason=why, limit=JOBS)
@@ -218,4 +218,4 @@ def free_forgotten_jobs(work: UsersWork) -> int:
         return 0
     which = f"""{users_jobs("j")} AND NOT EXISTS (
         SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
-    return move_free_jobs("throttled", "activated", which, {}, by=ME, reason="there is no cap", limit=JOBS)
+    return move_free_jobs("throttled", "activated", which, {}, by=ME, reason="the cap no longer applies", limit=JOBS)

@@ -53,7 +53,7 @@ class Reads(NamedTuple):
     endpoints: list[str]
 
 
-def says() -> str:
+def sentence_start() -> str:
     """How the sentence of a held task begins."""
     return refusals.get(refusal_codes.TASK_WITHHELD).title + ": "
 
@@ -63,7 +63,7 @@ def readers(limit: int) -> dict[int, Reads]:
     if not any(row.key.startswith("LIMIT_IOINTENSITY") for row in configuration().rows):
         return {}
     with hot_cursor() as cursor:
-        cursor.execute(_TASKS, {"makes": sorted(TASK_GENERATING), "says": says(), "limit": limit})
+        cursor.execute(_TASKS, {"makes": sorted(TASK_GENERATING), "says": sentence_start(), "limit": limit})
         return {row[0]: Reads(*row) for row in cursor.fetchall()}
 
 
@@ -90,7 +90,7 @@ def hold_or_free(task_id: int, fence: int, reason: Reason | None) -> bool:
     is_held = task.status == TaskStatus.PENDING
     wait = timeout_limits.limit("task.withheld") * HELD_FOR
     if reason is not None and not is_held:
-        task_moves.set_aside(task_id, fence, by=ME, reason=says() + reason.detail, wait=wait, frozen=False)
+        task_moves.set_aside(task_id, fence, by=ME, reason=sentence_start() + reason.detail, wait=wait, frozen=False)
         return True
     # A held task is looked at again later, or returns at once to what it did.
     claims.release_task(task_id, fence, wait=wait if reason is not None else timedelta())

@@ -31,7 +31,7 @@ def test_a_token_is_made_and_taken_back_on_its_page(open_page: Any, tmp_path: Pa
     page.screenshot(path=tmp_path / "made.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     page.get_by_role("button", name="Revoke scripts on the laptop").click()
-    page.get_by_text("is of no use any more").wait_for()
+    page.get_by_text("has been revoked").wait_for()
     assert callers.caller_of_token(token) is None
 
 

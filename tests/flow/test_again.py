@@ -437,7 +437,7 @@ def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
 def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> None:
     made = finished_task()
     before, rows = task(made), len(jobs(made))
-    sentence = f"task {made} is done, and has processed every file that it takes of its inputs: nothing runs"
+    sentence = f"task {made} is done, and has processed every input file that it selects: nothing runs"
     with pytest.raises(command_queue.CommandRefusedError, match=sentence):
         command(made, "incexec", parameters={"changes": {"nFilesPerJob": 2}})
     (late,) = command_queue.queue_commands([before], "incexec", by="ada", reason="given to many at once")
@@ -510,7 +510,7 @@ def test_a_task_that_makes_its_input_itself_runs_again_only_when_it_is_to_make_m
     drive(Pilot())
     assert status(made) == "done"
     with pytest.raises(
-        command_queue.CommandRefusedError, match="and its numbers of files and events make no further work"
+        command_queue.CommandRefusedError, match="and its numbers of files and events give no further work"
     ):
         command(made, "incexec", parameters={"changes": {"nEvents": 4}})
     run_again(made, nEvents=6)
@@ -537,7 +537,7 @@ def test_a_task_that_is_done_and_is_submitted_again_says_that_nothing_runs() -> 
     second = again(nFilesPerJob=2)
     assert (second.task_id, second.decision.code) == (first.task_id, 3)
     assert second.decision.sentence == (
-        f"The task {first.task_id} of the name 'user.ada.t' is done, and has processed every file that it takes of its inputs: "
+        f"The task {first.task_id} of the name 'user.ada.t' is done, and has processed every input file that it selects: "
         f"nothing runs. jediTaskID={first.task_id}"
     )
     settle()
@@ -591,7 +591,7 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused(sett
     said = no.value.decision
     assert (said.code, said.task_id) == (2, made) and f"jediTaskID={made}" in said.sentence
     assert "which is done, was submitted with another command" in said.sentence
-    assert "give this one another taskName" in said.sentence
+    assert "give the new task another taskName" in said.sentence
     assert "cliParams" not in TaskParams.objects.get(pk=made).params
     assert not Command.objects.exists()
     # The folder of the command is another one: the task keeps the old, unless fixedSandbox says otherwise.
@@ -600,7 +600,7 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused(sett
     assert (kept.task_id, kept.decision.code) == (made, 3)
     assert (
         "keeps its own coreCount." in kept.decision.sentence
-        and "; fixedSandbox brings the new one." in kept.decision.sentence
+        and "; use fixedSandbox to change it." in kept.decision.sentence
     )
     drive(Pilot())
     assert dataset(made, name="lab.t.more").files_finished == 1, "a dataset more is taken over"
@@ -653,7 +653,7 @@ def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
     broken = again().task_id
     settle()
     assert status(broken) == "broken"
-    with pytest.raises(command_queue.CommandRefusedError, match="submit it again, under the same name"):
+    with pytest.raises(command_queue.CommandRefusedError, match="submit it again, under the same name only if"):
         command_queue.give_command(broken, "retry", by="ada")
     add_files("lab.t.in", [1])
     made = again()
@@ -691,7 +691,9 @@ def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their
     ):
         for _ in range(2):
             params = parameters("user.ada.t", reads("lab.t.in"), **wishes, **more)
-            with pytest.raises(ParamErrors, match=r"you may not command it|only ada changes their code|Official tasks"):
+            with pytest.raises(
+                ParamErrors, match=r"you may not command it|only ada can change their code|Official tasks"
+            ):
                 submitting.submit(submitting.check(params, caller), by="eve", allow_active=True)
             drive(Pilot())
     assert status(ours.task_id) == "done"

@@ -197,7 +197,7 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
 
 def generation_pass() -> GenerationPass:
     now = timezone.now()
-    return replace(GenerationPass.of(grid_of([]), now), throttle=throttle.look(now, "true"))
+    return replace(GenerationPass.of(grid_of([]), now), throttle=throttle.decide(now, "true"))
 
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
@@ -273,7 +273,7 @@ def test_a_refused_retry_changes_nothing() -> None:
     drive(Pilot(failing_on("lab.p.in.00002")))
     assert (status(parent), status(made)) == ("finished", "finished")
     before = dataset(made)
-    why = f"It is not done since its parent task {parent} is finished"
+    why = f"It is not done because its parent task {parent} is finished"
     said = f"is finished, and all of its files were processed; nothing to retry. {why}"
     with pytest.raises(command_queue.CommandRefusedError, match=said):
         command(made, "retry")

@@ -18,7 +18,7 @@ from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
 from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.domain.job_refusal_codes import JOB_LOST_HEARTBEAT
 from tasks_app.explaining.rules.answers import Gate
-from tasks_app.explaining.why_job import look
+from tasks_app.explaining.why_job import explain
 from tasks_app.models import CatalogueDataset, Job, Task
 from tasks_app.outcomes.dataset_endings import _set_lifetimes
 from tasks_app.scouts.scout_sample import limits_for, settings_for
@@ -147,7 +147,7 @@ def test_a_job_is_said_to_be_lost_when_its_watch_dog_ends_it(
 
     def said(now: datetime) -> Gate | None:
         return next(
-            (gate for gate in look(Job.objects.get(pk=job_id), now).gates if gate.code == JOB_LOST_HEARTBEAT), None
+            (gate for gate in explain(Job.objects.get(pk=job_id), now).gates if gate.code == JOB_LOST_HEARTBEAT), None
         )
 
     assert both_dogs(since + limit - SECOND) == 0 and said(since + limit - SECOND) is None

@@ -230,7 +230,7 @@ def test_files_that_no_pilot_can_carry_are_refused_by_name_and_nothing_is_regist
     for name, why in {".hidden": "begins with a dot", "a,b.dat": "has , in it", "a\nb": "cannot be printed"}.items():
         (odd := tmp_path / name).write_text("1")
         with pytest.raises(
-            CommandError, match=rf"(?s)cannot carry the file {re.escape(repr(name))}.*{why}.*Nothing was"
+            CommandError, match=rf"(?s)cannot transfer the file {re.escape(repr(name))}.*{why}.*Nothing was"
         ):
             call_command("register_dataset", "lab.a", str(tmp_path))
         odd.unlink()

@@ -61,7 +61,7 @@ def test_the_oldest_jobs_in_excess_are_closed_and_made_anew_elsewhere() -> None:
     assert {job.task_buffer_error_code for job in closed} == {110}
     said = JobStatusLog.objects.get(job_id=oldest[0], status="closed").reason
     assert said == (
-        "12 jobs of MC are queued at SITE_A with 0 running; 3 x 0, 4 and 0.3 x 12 are the limits, so that 8 are made anew"
+        "12 jobs of MC are queued at SITE_A with 0 running; 3 x 0, 4 and 0.3 x 12 are the limits, so 8 are made again"
     )
     again = [file for file in files(made) if file.status == "ready"]
     assert (len(again), {file.attempt for file in again}, {file.failed_attempt for file in again}) == (8, {1}, {0})
@@ -121,7 +121,7 @@ def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
     Job.objects.filter(id__gte=90_000_000).delete()
 
 
-def crowd(user: str, site: str, count: int, status: str, priority: int = 500, **more: Any) -> list[int]:
+def queue_users(user: str, site: str, count: int, status: str, priority: int = 500, **more: Any) -> list[int]:
     start = 90_000_000 + Job.objects.count()
     values = {
         "status": status,
@@ -137,12 +137,12 @@ def crowd(user: str, site: str, count: int, status: str, priority: int = 500, **
 
 
 def test_jobs_of_users_who_had_few_are_moved_to_the_top() -> None:
-    crowd("ada", SITE, 20, "running")
-    crowd("ada", SITE, 20, "finished")
-    crowd("ada", SITE, 3, "activated", 800)
+    queue_users("ada", SITE, 20, "running")
+    queue_users("ada", SITE, 20, "finished")
+    queue_users("ada", SITE, 3, "activated", 800)
     long_ago = timezone.now() - timedelta(days=2)
-    crowd("bob", SITE, 90, "finished", end_time=long_ago)
-    mine = [crowd("bob", SITE, 1, "activated", 700 - i)[0] for i in range(30)]
+    queue_users("bob", SITE, 90, "finished", end_time=long_ago)
+    mine = [queue_users("bob", SITE, 1, "activated", 700 - i)[0] for i in range(30)]
     # The mean is 20; bob lacks 20 jobs, so 20 of his jobs, but only those within four units of the best.
     assert user_priorities.run().items == 5
     raised = [Job.objects.get(pk=job).current_priority for job in mine]
@@ -155,19 +155,19 @@ def test_jobs_of_users_who_had_few_are_moved_to_the_top() -> None:
 def test_tests_of_users_are_moved_as_analysis_is_and_those_of_the_site_are_not() -> None:
     test, own = (submit(parameters(f"lab.{kind}", prodSourceLabel="test")) for kind in ("anal", "prod"))
     Task.objects.filter(pk=own).update(task_type="prod")
-    crowd("ada", SITE, 40, "running", prod_source_label="test", task_id=test)
-    crowd("bob", SITE, 5, "activated", prod_source_label="test", task_id=own)
+    queue_users("ada", SITE, 40, "running", prod_source_label="test", task_id=test)
+    queue_users("bob", SITE, 5, "activated", prod_source_label="test", task_id=own)
     assert user_priorities.run().items == 0
-    crowd("bob", SITE, 5, "activated", prod_source_label="test", task_id=test)
+    queue_users("bob", SITE, 5, "activated", prod_source_label="test", task_id=test)
     assert user_priorities.run().items == 5
     Job.objects.filter(id__gte=90_000_000).delete()
 
 
 def test_the_massage_leaves_production_and_merging_alone() -> None:
-    crowd("ada", SITE, 40, "running")
-    crowd("bob", SITE, 5, "activated", prod_source_label="managed")
-    crowd("bob", SITE, 5, "activated", processing_type="pmerge")
+    queue_users("ada", SITE, 40, "running")
+    queue_users("bob", SITE, 5, "activated", prod_source_label="managed")
+    queue_users("bob", SITE, 5, "activated", processing_type="pmerge")
     assert user_priorities.run().items == 0
-    crowd("bob", SITE, 5, "activated", working_group="phys")
+    queue_users("bob", SITE, 5, "activated", working_group="phys")
     assert user_priorities.run().items == 5, "jobs of a working group count for the group"
     Job.objects.filter(id__gte=90_000_000).delete()

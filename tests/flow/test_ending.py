@@ -117,7 +117,7 @@ def test_the_summary_of_errors_quotes_the_last_job_that_says_something() -> None
     settle()
     assert task(made).error_dialog == (
         "3 attempts failed: 3 × pilot:1235 (the last: held 4079 MB, its limit is 4000 MB); ask for more memory than that "
-        "(ramCount), or make the payload need less"
+        "(ramCount), or reduce what the payload needs"
     )
 
 
@@ -279,9 +279,7 @@ def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None
     made = submit(parameters("lab.t", noInput=True, nEvents=1_000_000_000, nEventsPerJob=1))
     settle()
     assert status(made) == "broken"
-    assert "200\u202f000 pieces of work, and these would be 1\u202f000\u202f000\u202f000" in (
-        task(made).error_dialog or ""
-    )
+    assert "200\u202f000 pieces of work, not 1\u202f000\u202f000\u202f000" in (task(made).error_dialog or "")
 
 
 def test_an_empty_dataset_breaks_the_task() -> None:

@@ -207,7 +207,7 @@ def test_a_job_that_is_too_short_for_every_site_is_said() -> None:
     )
     generate()
     assert not jobs(made)
-    assert "the next job would be too short for the sites that could take it: SITE_A" in (task(made).error_dialog or "")
+    assert "the next job would be too short for the sites that could run it: SITE_A" in (task(made).error_dialog or "")
 
 
 def test_a_task_by_events_may_stop_inside_a_file() -> None:

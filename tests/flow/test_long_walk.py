@@ -108,7 +108,7 @@ def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance() -> 
     for task in Task.objects.order_by("id"):
         if task.id == walk.tasks[-1] and task.status not in TASK_FINAL:
             # The watchdogs' clock was ahead: they may have given up while the only site was offline.
-            reason = "nothing could be done since" if task.status == TaskStatus.EXHAUSTED else "low memory"
+            reason = "no progress was possible since" if task.status == TaskStatus.EXHAUSTED else "low memory"
             assert reason in (task.error_dialog or ""), "no site can take it, and it says so"
         else:
             assert task.status in TASK_FINAL, f"task {task.id} {task.name} is {task.status}: {task.error_dialog}"

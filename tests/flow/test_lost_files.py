@@ -131,7 +131,7 @@ def test_the_task_is_found_by_the_dataset_of_its_outputs(tmp_path: object) -> No
         (["other:lab.t.000001.root"], r"has not made lab\.t\.000001\.root"),
         (["lab.in.00000"], r"has not made lab\.in\.00000"),
         (["lab.t.000001.log.tgz"], "is a log file: only outputs are made again"),
-        ([], "no lost file is named"),
+        ([], "no lost file was named"),
     ],
 )
 def test_names_that_the_task_did_not_make_are_named_and_nothing_is_half_done(names: list[str], sentence: str) -> None:
@@ -225,7 +225,7 @@ def test_a_finished_task_does_not_try_again_what_had_failed_for_good() -> None:
 def test_inputs_that_are_gone_as_well_are_named() -> None:
     made = done_task(2)
     data_management().remove("lab.in", ["lab.in.00001"], by=SITE)
-    with pytest.raises(CannotRecoverError, match=r"lab\.in\.00001 of lab\.in are gone as well"):
+    with pytest.raises(CannotRecoverError, match=r"lab\.in\.00001 of lab\.in are lost as well"):
         recover(made, ["lab.t.000001.root"], by="olga")
     assert status(made) == "done"
 

@@ -267,7 +267,7 @@ def test_a_command_is_given_once_however_often_its_message_comes() -> None:
 def test_an_id_that_comes_again_with_other_content_is_refused() -> None:
     made = one_task()
     tell("m1", "kick", task_id=made, agent="feeder")
-    with pytest.raises(inbox.OtherContentError, match="m1 came before with other content"):
+    with pytest.raises(inbox.OtherContentError, match="m1 has already arrived with other content"):
         tell("m1", "kick", task_id=made, agent="job_generator")
 
 
@@ -396,7 +396,7 @@ def test_a_kick_ends_the_rest_of_a_task() -> None:
     assert job_generator.run().items == 0
     row = tell("m1", "kick", task_id=made, agent="jedi_job_generator")
     message_processor.run()
-    assert again(row).answer == f"job_generator looks at task {made}, which is ready"
+    assert again(row).answer == f"job_generator will handle task {made}, which is ready"
     assert job_generator.run().items == 2
 
 

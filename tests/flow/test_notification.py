@@ -405,7 +405,7 @@ def test_a_mail_goes_through_a_mail_server(settings: Any) -> None:
 
 
 def test_an_address_of_a_mail_server_that_is_none_is_refused() -> None:
-    with pytest.raises(ImproperlyConfigured, match="JEDI_EMAIL_URL is no address of a mail server"):
+    with pytest.raises(ImproperlyConfigured, match="JEDI_EMAIL_URL is not the address of a mail server"):
         _mail_server("mail.lab")
 
 

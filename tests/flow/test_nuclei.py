@@ -31,7 +31,7 @@ from tasks_app.explaining.why_site import why_site
 from tasks_app.generation import nuclei
 from tasks_app.inputs import locality, readers
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
-from tasks_app.submission import amending
+from tasks_app.submission import parameter_changes
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -195,7 +195,9 @@ def test_a_task_without_a_nucleus_is_looked_at_again_a_minute_later_once_the_gri
     assert told["blocked_by"]["code"] == "nucleus_space" and told["position"]["next_pass"] > later(minutes=20)
     mend()
     told = why(made)
-    assert told["blocked_by"]["advice"].startswith("Wait for the next pass: the grid has changed since; then ")
+    assert told["blocked_by"]["advice"].startswith(
+        "Wait for the next pass: the grid has changed since this decision; then "
+    )
     assert told["position"]["next_pass"] < later(minutes=1)
     assert task_broker.run().items == 1 and status(made) == "ready"
 
@@ -338,7 +340,7 @@ def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue_and
     most = 1000 if named == "CERN_Q" else 555
     advice = f"Ask for {most} MB of memory at most (ramCount; now 4000); then {named} takes its jobs."
     assert told["advice"].startswith(advice)
-    amending.change_attributes(made, {"ramCount": most}, by="ada", reason="as advised")
+    parameter_changes.change_attributes(made, {"ramCount": most}, by="ada", reason="as advised")
     choose()
     agents_turn()
     assert {job.site for job in jobs(made)} == {named}

@@ -21,7 +21,7 @@ from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
 from tasks_app.counts import statistics
 from tasks_app.models import Job, Task
-from tasks_app.submission import amending
+from tasks_app.submission import parameter_changes
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, submit, wake
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -59,7 +59,7 @@ def by_owner(**change: Any) -> Follow:
 
 
 def changed(**values: Any) -> Follow:
-    return lambda task, owner: amending.change_in_place(task, values, by="ada")
+    return lambda task, owner: parameter_changes.change_in_place(task, values, by="ada")
 
 
 def anew(**columns: Any) -> Follow:
@@ -230,10 +230,12 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
     forget()
 
 
-def crowd() -> None:
+def queue_users() -> None:
     """Jobs of another task that wait at CAP: they were made when others ran there."""
-    add_dataset("lab.crowd", MANY)
-    submit(parameters("lab.t.crowd", reads("lab.crowd"), nFilesPerJob=1, includedSite=["CAP"]), priority=900)
+    add_dataset("lab.queue_users", MANY)
+    submit(
+        parameters("lab.t.queue_users", reads("lab.queue_users"), nFilesPerJob=1, includedSite=["CAP"]), priority=900
+    )
     refiner.run()
     feeder.run()
     turn()
@@ -251,7 +253,7 @@ def plant() -> dict[str, int]:
     for name, one in OBSTACLES.items():
         add_queue(name, capability="", **one.queue)
         storage(name, **(one.endpoint or {}))
-    crowd()
+    queue_users()
     for name, one in OBSTACLES.items():
         add_dataset(f"lab.{name}", 2, events=100)
         more = {"nFilesPerJob": 1, "includedSite": [name], "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", **one.params}
@@ -283,7 +285,7 @@ def test_each_headline_is_true_and_its_advice_brings_jobs(
     tasks, caller = plant(), api()
     client.force_login(make_user())
     before = caller.get(f"/api/v2/tasks/{tasks['OFFLINE']}/why/").json()["blocked_by"]
-    assert before["code"] == "not_looked_at" and "no broker has looked at it yet" in before["sentence"]
+    assert before["code"] == "not_looked_at" and "no broker has decided on it yet" in before["sentence"]
     turn()
     for name, one in OBSTACLES.items():
         said = caller.get(f"/api/v2/tasks/{tasks[name]}/why/").json()["blocked_by"]

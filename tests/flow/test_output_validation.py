@@ -97,7 +97,7 @@ def test_a_site_may_pause_tasks_whose_outputs_are_wrong(settings: Any) -> None:
     missing.delete()
     drive(Pilot())
     assert (status(made), task(made).old_status) == ("paused", "done")
-    assert "its outputs are to be looked at: 1 file of lab.t.out is missing" in (task(made).error_dialog or "")
+    assert "its outputs need to be checked: 1 file of lab.t.out is missing" in (task(made).error_dialog or "")
     missing.save()
 
 

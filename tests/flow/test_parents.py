@@ -206,7 +206,7 @@ def test_an_input_of_a_task_that_failed_is_said_to_be_that_whether_its_container
     assert (status(first), status(of_dataset), status(of_container)) == ("failed", "broken", "broken")
     why = f"task {first}, which makes it, has failed"
     assert task(of_dataset).error_dialog == f"the dataset lab.p.out does not exist in the local catalogue; {why}"
-    assert task(of_container).error_dialog == f"The input lab.p.out/ holds no datasets: {why}."
+    assert task(of_container).error_dialog == f"The input lab.p.out/ contains no datasets: {why}."
 
 
 def test_a_child_that_began_before_its_parent_was_killed_is_aborted_with_it() -> None:
@@ -279,9 +279,8 @@ def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and
             pilot.end(job)
     settle()
     assert (status(first), status(second)) == ("running", "finished")
-    said = (
-        "it is finished and not done only since its parent task, which makes none of its input, was running then; once"
-    )
+    said = "it is finished and not done only because its parent task, which makes none of its input, was running "
+    "at that time; once"
     assert said in (task(second).error_dialog or "")
     with pytest.raises(
         command_queue.CommandRefusedError,

@@ -247,7 +247,7 @@ def test_an_output_is_nowhere_on_this_machine_but_in_its_own_place(forged: str) 
     settle()
     ended = Job.objects.get(pk=job["PandaID"])
     assert (ended.status, ended.ddm_error_code) == ("failed", 201)
-    assert "is no place of a file of that scope and name" in (ended.ddm_error_diag or "")
+    assert "is not the place of a file of that scope and name" in (ended.ddm_error_diag or "")
     assert not CatalogueFile.objects.filter(lfn=lfn).exists()
     assert status(made) == "failed"
 

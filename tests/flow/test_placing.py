@@ -13,7 +13,7 @@ from brokerage_app.models import GlobalShare, Queue, WorkQueue
 from tasks_app.agents import refiner
 from tasks_app.models import Job, Task
 from tasks_app.params.schema import ParamErrors
-from tasks_app.submission import amending
+from tasks_app.submission import parameter_changes
 from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, submit
 from tests.flow.pilot import Pilot
 
@@ -137,12 +137,12 @@ def test_jobs_that_wait_follow_their_task_to_another_share(grid: None) -> None:
     settle()
     pilot = Pilot()
     pilot.start(pilot.fetch(1)[0])
-    said = amending.change_share(task.id, "Group", by="ada", reason="asked")
+    said = parameter_changes.change_share(task.id, "Group", by="ada", reason="asked")
     assert said == "the share is Group, also of 3 queued jobs"
     assert set(Job.objects.filter(task_id=task.id, status="activated").values_list("gshare", flat=True)) == {"Group"}
     assert set(Job.objects.filter(task_id=task.id, status="running").values_list("gshare", flat=True)) == {"User"}
     with pytest.raises(ParamErrors, match="gshare: 'Analysis' has shares below it"):
-        amending.change_share(task.id, "Analysis", by="ada", reason="asked")
+        parameter_changes.change_share(task.id, "Analysis", by="ada", reason="asked")
     assert Task.objects.get(pk=task.id).gshare == "Group"
 
 
@@ -153,7 +153,7 @@ def test_every_queue_and_share_that_was_tried_is_told(grid: None, api: Api) -> N
     )
     WorkQueue.objects.create(name="rest", type="user", vo="lab", order=2)
     task = refined()
-    amending.change_share(task.id, "Cloud", by="ada", reason="asked")
+    parameter_changes.change_share(task.id, "Cloud", by="ada", reason="asked")
     found = api().get(f"/api/v2/tasks/{task.id}/queue/").json()
     assert (found["id"], found["queue"], found["share"], found["faults"]) == (task.id, "rest", "Cloud", [])
     assert (found["queue_now"], found["partition_now"], found["share_now"]) == ("rest", None, "User")

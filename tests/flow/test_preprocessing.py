@@ -123,7 +123,7 @@ def test_a_name_that_was_not_found_breaks_the_task_with_that_name() -> None:
     end_with(first_job(pilot), {"INDS": "lab.in"})
     settle()
     assert status(made) == "broken"
-    assert "%%INLFNLIST%% is used, and the preprocessing step did not find it" in (task(made).error_dialog or "")
+    assert "%%INLFNLIST%% is used, but the preprocessing step did not find it" in (task(made).error_dialog or "")
 
 
 @pytest.mark.parametrize("said", [None, [], "text", {"results": 3}, {"results": {"INDS": {"a": 1}}}])

@@ -159,7 +159,7 @@ def test_too_few_scouts_that_succeed_break_a_task_that_asks_for_more() -> None:
     made = scouting_task(15, maxAttempt=1, scoutSuccessRate=8)
     drive(Pilot(failing_on(*(f"lab.in.{n:05d}" for n in range(3)))))
     assert status(made) == "broken"
-    assert task(made).error_dialog == "7 of 10 input files of scouts succeeded (70 %), 80 % are wanted"
+    assert task(made).error_dialog == "7 of 10 input files of scouts succeeded (70 %), 80 % are needed"
 
 
 def test_half_of_the_scouts_are_enough_after_ten_minutes() -> None:
@@ -187,7 +187,7 @@ def test_a_command_has_scouts_judged_at_once() -> None:
     Task.objects.filter(pk=made).update(walltime_unit="ava")
     settle()
     assert (status(made), task(made).walltime_unit, len(jobs(made))) == ("running", "kSI2kseconds", 15)
-    assert "a command said so" in ScoutReport.objects.get(task_id=made).detail
+    assert "on a command" in ScoutReport.objects.get(task_id=made).detail
 
 
 def test_scouts_that_are_not_what_was_declared_exhaust_the_task_until_somebody_looks() -> None:

@@ -388,7 +388,7 @@ def test_why_says_when_a_task_is_looked_at_next_before_and_after_a_change(
     assert next_pass > after_look(made, 1000)
     open_queue()
     advice, next_pass = told()
-    assert advice.startswith("Wait for the next pass: the grid has changed since")
+    assert advice.startswith("Wait for the next pass: the grid has changed since this decision")
     assert next_pass == after_look(made, 300)
     Queue.objects.update(status="offline")
     later(timedelta(seconds=300))

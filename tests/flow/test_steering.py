@@ -96,7 +96,9 @@ def test_a_retry_that_follows_the_end_of_a_task_at_once_says_what_to_wait_for(fi
     made, _ = running_task(prodSourceLabel="user")
     command_queue.give_command(made, first, by="ada")
     wait = "wait until it has ended, then retry is accepted"
-    with pytest.raises(command_queue.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
+    with pytest.raises(
+        command_queue.CommandRefusedError, match=f"is running, with {first} still to be carried out; {wait}"
+    ):
         command_queue.give_command(made, "retry", by="ada")
     commando.run()
     with pytest.raises(command_queue.CommandRefusedError, match=f"is {status(made)}; {wait}"):
@@ -198,7 +200,7 @@ def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
     refiner.run()
     assert (status(made), task(made).old_status) == ("pending", "registered")
     with pytest.raises(
-        command_queue.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
+        command_queue.CommandRefusedError, match="will then be registered: it can be reassigned once it makes jobs"
     ):
         command(made, "reassign", parameters={"site": SITE})
     assert status(made) == "pending"

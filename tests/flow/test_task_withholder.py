@@ -47,7 +47,7 @@ def reading_task(name: str = "lab.t", endpoint: str = "DISK", intensity: int = 6
     return made
 
 
-def crowd(count: int) -> None:
+def queue_users(count: int) -> None:
     Job.objects.bulk_create(Job(id=90_000_000 + i, status="activated", site=SITE) for i in range(count))
 
 
@@ -57,14 +57,14 @@ def hold(after: timedelta = timedelta()) -> int:
 
 def test_a_task_waits_while_the_queue_near_its_input_is_full() -> None:
     made = reading_task()
-    crowd(20)
+    queue_users(20)
     assert hold() == 0, "as many as may be"
     crowd_more = Job(id=90_000_100, status="activated", site=SITE)
     crowd_more.save(force_insert=True)
     assert hold() == 1
     assert status(made) == "pending"
     assert (task(made).error_dialog or "").startswith(
-        "Held back from busy queues: it reads 600 kB/s a core (500 is the limit for priorities below 900) and its input is "
+        "Withheld from busy storage: it reads 600 kB/s a core (500 is the limit for priorities below 900) and its input is "
         "at 1 endpoint: 0 cannot be read, 1 queue reads from the others"
     )
     assert task(made).frozen_time is None, "it is not given up for that"
@@ -92,7 +92,7 @@ def test_other_tasks_go_on(spared: str) -> None:
     elif spared == "not configured":
         GdpConfig.objects.all().delete()
         configured.forget()
-    crowd(0 if spared == "room" else 50)
+    queue_users(0 if spared == "room" else 50)
     assert hold() == 0
     assert status(made) == "ready"
 

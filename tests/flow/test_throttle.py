@@ -52,7 +52,7 @@ def ready_task(queue: WorkQueue | None, name: str = "lab.t", number: int = 3, pr
     return made
 
 
-def crowd(queue: WorkQueue, count: int, status: str = "activated", priority: int = 600, **more: Any) -> None:
+def queue_users(queue: WorkQueue, count: int, status: str = "activated", priority: int = 600, **more: Any) -> None:
     """Jobs of nobody that are counted."""
     start = 90_000_000 + Job.objects.count()
     values = {
@@ -75,7 +75,7 @@ def generate() -> int:
 
 @pytest.fixture
 def no_audit_of_crowds(caplog: pytest.LogCaptureFixture) -> Any:
-    """The jobs of `crowd` have no log and no task: they go before the books are looked at."""
+    """The jobs of `queue_users` have no log and no task: they go before the books are looked at."""
     yield
     Job.objects.filter(id__gte=90_000_000).delete()
 
@@ -87,7 +87,7 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
     queue = work_queue()
     configure("NQUEUELIMIT_MC", 5)
     made = ready_task(queue)
-    crowd(queue, 6)
+    queue_users(queue, 6)
     assert generate() == 0
     said = task(made).error_dialog or ""
     assert said.startswith(
@@ -105,7 +105,7 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
         "a decision of the past says nothing"
     )
 
-    crowd(queue, 1)
+    queue_users(queue, 1)
     assert generate() == 0
     assert task(made).error_dialog == said, "the sentence is written when the wait begins, not at each pass"
     assert ThrottleRecord.objects.get().detail == record.detail
@@ -120,10 +120,10 @@ def test_the_numbers_of_a_decision_are_written_anew_after_a_minute() -> None:
     queue = work_queue()
     configure("NQUEUELIMIT_MC", 5)
     ready_task(queue)
-    crowd(queue, 6)
+    queue_users(queue, 6)
     generate()
     ThrottleRecord.objects.update(at=timezone.now() - timedelta(minutes=2))
-    crowd(queue, 1)
+    queue_users(queue, 1)
     since = ThrottleRecord.objects.get().since
     generate()
     record = ThrottleRecord.objects.get()
@@ -135,8 +135,8 @@ def test_only_the_throttled_group_waits() -> None:
     full, free = work_queue(), work_queue("Reprocessing")
     outside = work_queue("Outside", share=None)
     configure("NQUEUELIMIT_MC_SCORE", 5)
-    crowd(full, 6)
-    crowd(full, 6, resource_type="MCORE")
+    queue_users(full, 6)
+    queue_users(full, 6, resource_type="MCORE")
     held = ready_task(full, "lab.a")
     others = [ready_task(free, "lab.b"), ready_task(outside, "lab.c"), ready_task(None, "lab.d")]
     of_type = ready_task(full, "lab.e")
@@ -148,7 +148,7 @@ def test_only_the_throttled_group_waits() -> None:
 def test_urgent_tasks_go_on_alone() -> None:
     queue = work_queue()
     configure("NQUEUELIMIT_MC", 5)
-    crowd(queue, 6, priority=700)
+    queue_users(queue, 6, priority=700)
     usual, urgent = ready_task(queue, "lab.a", priority=500), ready_task(queue, "lab.b", priority=900)
     assert generate() == 3
     assert (len(jobs(usual)), len(jobs(urgent))) == (0, 3)
@@ -161,7 +161,7 @@ def test_tests_of_users_are_no_more_urgent_than_their_analysis() -> None:
     queue = work_queue()
     WorkQueue.objects.create(name="Tests", type="test", vo="lab")
     configure("NQUEUELIMIT_MC", 5)
-    crowd(queue, 6, priority=700, prod_source_label="test")
+    queue_users(queue, 6, priority=700, prod_source_label="test")
     made = ready_task(queue, "lab.a", priority=900, **TEST)
     assert generate() == 0
     assert (task(made).error_dialog or "").startswith("Throttled: ")
@@ -173,7 +173,7 @@ def test_tests_of_users_are_no_more_urgent_than_their_analysis() -> None:
 def test_with_a_small_cap_the_most_urgent_tasks_go_on_alone_and_all_say_which_setting_it_is() -> None:
     queue = work_queue()
     configure("NQUEUECAP", 2)
-    crowd(queue, 38, priority=400)
+    queue_users(queue, 38, priority=400)
     usual, urgent, as_urgent = (
         ready_task(queue, f"lab.{name}", priority=priority) for name, priority in (("a", 400), ("b", 500), ("c", 500))
     )
@@ -200,7 +200,7 @@ def test_with_a_small_cap_the_most_urgent_tasks_go_on_alone_and_all_say_which_se
 def test_urgent_tasks_do_not_pass_the_cap_on_running_jobs() -> None:
     queue = work_queue()
     configure("NRUNNINGCAP_MC", 2)
-    crowd(queue, 3, "running")
+    queue_users(queue, 3, "running")
     made = ready_task(queue, priority=900)
     assert generate() == 0
     assert "3 jobs run (whole queue), the cap is 2" in (task(made).error_dialog or "")
@@ -238,7 +238,7 @@ def test_nothing_is_made_for_an_organisation_that_is_switched_off() -> None:
 def test_resource_queues_keep_their_own_counts() -> None:
     queue = work_queue("eventservice", function="Resource")
     configure("NQUEUELIMIT_eventservice", 5)
-    crowd(queue, 6, resource_type="MCORE")
+    queue_users(queue, 6, resource_type="MCORE")
     made = ready_task(queue)
     assert generate() == 0, "all its resource types count together"
     assert len(jobs(made)) == 0
@@ -252,7 +252,7 @@ def test_shares_go_before_work_queues_and_some_are_never_throttled() -> None:
     configure("NQUEUELIMIT_MC", 5)
     configure("NQUEUELIMIT_Express", 5)
     for share in ("MC", "Express"):
-        crowd(queue, 6, gshare=share)
+        queue_users(queue, 6, gshare=share)
     made = {share: ready_task(queue, f"lab.{share}") for share in ("MC", "Express", "Production")}
     for share, task_id in made.items():
         Task.objects.filter(pk=task_id).update(gshare=share)
@@ -279,7 +279,7 @@ def test_an_installation_without_shares_counts_nothing(django_assert_max_num_que
     ready_task(work_queue(share=None))
     configured.configuration()
     with django_assert_max_num_queries(2):
-        found = throttle.look(timezone.now(), "TRUE")
+        found = throttle.decide(timezone.now(), "TRUE")
     assert found.condition() == ("TRUE", {})
     assert not ThrottleRecord.objects.exists()
 

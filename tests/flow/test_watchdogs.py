@@ -594,7 +594,7 @@ def test_an_input_that_nobody_read_is_read_after_all() -> None:
     assert Dataset.objects.get(pk=case_dataset.id).files == 2
 
 
-def crowd(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
+def queue_users(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
     made = made_task(number, **more)
     pilot = Pilot()
     for job in pilot.fetch(running):
@@ -606,7 +606,7 @@ def crowd(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
 def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(
     label: str, settings: Any
 ) -> None:
-    made, pilot = crowd(prodSourceLabel=label)
+    made, pilot = queue_users(prodSourceLabel=label)
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
     user_caps.run()
     assert status(made) == "throttled"
@@ -623,14 +623,14 @@ def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there
 
 
 def test_tests_of_the_site_itself_count_for_nobody(settings: Any) -> None:
-    own, _ = crowd(prodSourceLabel="test", taskType="prod")
+    own, _ = queue_users(prodSourceLabel="test", taskType="prod")
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 1}
     user_caps.run()
     assert (status(own), states(own)) == ("running", {"running": 2, "activated": 2})
 
 
 def test_without_a_cap_held_jobs_and_tasks_are_let_go(settings: Any) -> None:
-    made, _ = crowd()
+    made, _ = queue_users()
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_CORES": 1}
     user_caps.run()
     assert (status(made), states(made)) == ("throttled", {"running": 2, "throttled": 2})
@@ -640,7 +640,7 @@ def test_without_a_cap_held_jobs_and_tasks_are_let_go(settings: Any) -> None:
 
 
 def test_a_cap_concerns_its_user_only_and_paused_tasks_keep_their_jobs_held(settings: Any) -> None:
-    made, _ = crowd()
+    made, _ = queue_users()
     other = made_task(3, "lab.other")
     update("jedi_tasks", "jeditaskid", other, username="eve")
     with connection.cursor() as cursor:
@@ -654,7 +654,7 @@ def test_a_cap_concerns_its_user_only_and_paused_tasks_keep_their_jobs_held(sett
 
 
 def test_a_working_group_has_a_cap_of_its_own(settings: Any) -> None:
-    made, _ = crowd(workingGroup="higgs")
+    made, _ = queue_users(workingGroup="higgs")
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 1}
     user_caps.run()
     assert status(made) == "running", "its jobs count for the group"

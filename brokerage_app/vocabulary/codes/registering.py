@@ -1,4 +1,4 @@
-"""How a code of brokerage is made known."""
+"""Registration of the refusal codes of brokerage."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from jedisite.refusals import Fixer, Group, Severity, register
 
 
 def code(code: str, title: str, group: Group, who: Fixer, advice: str, *, severity: Severity = "warning") -> str:
-    """The code itself, once it is registered with what it means and what would help."""
+    """Register a code with its meaning and advice, and return it."""
     return register(code, title, group, severity=severity, who_can_fix=who, advice=advice).code

@@ -18,14 +18,14 @@ class Command(Suggesting):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", nargs="?", help="the agent; without a name all are listed")
-        parser.add_argument("--once", action="store_true", help="run one pass now, whatever its due time")
+        parser.add_argument("--once", action="store_true", help="run one pass now, even if it is not due")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["name"]:
             self._list()
             return
         if not options["once"]:
-            raise CommandError("say --once: agents run for ever only under qcluster and ticker")
+            raise CommandError("--once is missing: agents run continuously only under cluster and ticker")
         try:
             items = passes.run_agent(options["name"], even_if_paused=True)
         except registry.UnknownAgentError as exc:

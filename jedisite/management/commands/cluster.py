@@ -34,7 +34,7 @@ START_S = 120.0
 
 
 class Command(Suggesting):
-    help = "Run a django-q2 cluster of agents, and start it anew when it is stuck."
+    help = "Run a django-q2 cluster of agents, and restart it when it is stuck."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -42,7 +42,7 @@ class Command(Suggesting):
             type=float,
             default=STUCK_AFTER_S,
             metavar="S",
-            help="seconds without a sign of life (%(default)s)",
+            help="seconds without a heartbeat after which it is restarted (%(default)s)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 
 
 class Command(Suggesting):
-    help = "Hand agents that are due to django-q2, several times a second."
+    help = "Hand agents that are due to django-q2; checks several times a second."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--interval", type=float, default=0.2, help="seconds between two looks")
-        parser.add_argument("--once", action="store_true", help="look once and end")
+        parser.add_argument("--interval", type=float, default=0.2, help="seconds between two checks")
+        parser.add_argument("--once", action="store_true", help="check once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:

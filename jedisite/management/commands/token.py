@@ -28,7 +28,9 @@ LONGEST_DAYS = 3650
 
 
 class Command(Suggesting):
-    help = "Make, list and revoke bearer tokens. A new token is printed alone, and cannot be shown again."
+    help = (
+        "Make, list and revoke bearer tokens. A new token is printed on a line of its own, and cannot be shown again."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(
@@ -37,7 +39,7 @@ class Command(Suggesting):
         make = actions.add_parser("make", help="a token for the scripts of a user")
         make.add_argument("user")
         make.add_argument(
-            "--new-account", action="store_true", help="make the account, too: an ordinary one, without a password"
+            "--new-account", action="store_true", help="also make the account: an ordinary one, without a password"
         )
         scopes = "; ".join(f"{scope.value}: {words}" for scope, words in SCOPE_WORDS.items())
         make.add_argument("--scope", choices=[s.value for s in Scope], default="all", help=f"{scopes} (%(default)s)")
@@ -49,12 +51,14 @@ class Command(Suggesting):
         worker.add_argument("--name", default="workers", help="what it is for (%(default)s)")
         for made in (make, pilot, worker):
             made.add_argument("--days", type=int, default=tokens.USUAL_DAYS, help="how long it is valid (%(default)s)")
-            made.add_argument("--file", type=Path, help="write it there, readable by you only, in place of printing it")
-        listed = actions.add_parser("list", help="the tokens that there are")
-        listed.add_argument("user", nargs="?", help="only those of this user")
-        listed.add_argument("--all", action="store_true", help="also those that are expired or revoked")
-        revoked = actions.add_parser("revoke", help="make tokens worthless")
-        revoked.add_argument("id", nargs="+", type=_number, metavar="NUMBER", help="numbers from the list")
+            made.add_argument(
+                "--file", type=Path, help="write the token to this file, readable only by you, instead of printing it"
+            )
+        listed = actions.add_parser("list", help="list tokens")
+        listed.add_argument("user", nargs="?", help="only tokens of this user")
+        listed.add_argument("--all", action="store_true", help="also expired and revoked tokens")
+        revoked = actions.add_parser("revoke", help="revoke tokens")
+        revoked.add_argument("id", nargs="+", type=_number, metavar="NUMBER", help="numbers of the tokens, as listed")
 
     def handle(self, *args: Any, **options: Any) -> None:
         action = options["action"]
@@ -143,7 +147,7 @@ def _make_account(name: str) -> None:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text[:60]!r} is no number of a token; `token list` shows them")
+        raise ArgumentTypeError(f"{text[:60]!r} is not the number of a token; `token list` shows the numbers")
     return int(text)
 
 

@@ -20,7 +20,7 @@ from jedisite.processes.supervisor import Event
 
 
 class Command(Suggesting):
-    help = "Run the whole site here: database, web server, agents and local pilots. Ctrl-C ends all of it."
+    help = "Run the whole site on this machine: database, web server, agents and local pilots. Ctrl-C ends it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         launch.add_arguments(parser)

@@ -1,4 +1,4 @@
-"""Watch dog: jobs whose pilot has fallen silent are failed, so that their files are tried again."""
+"""Watch dog: jobs whose pilot sends no heartbeats fail, so that their files are tried again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ LIMIT = 1000
 
 @agent("lost_jobs", every="5s", title="Fails jobs whose pilot sends no heartbeats")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Fail jobs without a sign of life: handed out and not started, or started and silent. By the database's clock."""
+    """Fail jobs without heartbeats: handed out and not started, or started and silent. By the database's clock."""
     done, more = expire_jobs(SILENCE, the_time(now), by=ME, limit=limit)
     return Pass(done, more=more)

@@ -1,4 +1,4 @@
-"""Watch dog: a paused task keeps quiet. Jobs that were being made as it was paused are held back or ended too."""
+"""Watch dog: jobs that were being made while their task was paused are held back or ended too."""
 
 from __future__ import annotations
 

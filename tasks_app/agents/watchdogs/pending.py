@@ -1,4 +1,4 @@
-"""Watch dog: tasks that were set aside return to what they did before, or are given up when nothing helps.
+"""Watch dog: pending tasks return to their earlier state, or become exhausted after too long.
 
 Those that no site would take return sooner when the grid has changed since (`tasks_app/lifecycle/site_waits.py`).
 

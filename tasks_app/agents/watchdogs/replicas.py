@@ -1,4 +1,4 @@
-"""Watch dog: where the inputs of open tasks are is asked again when the answer is old."""
+"""Watch dog: looks up the replicas of open tasks' inputs again when the stored answer is old."""
 
 from __future__ import annotations
 

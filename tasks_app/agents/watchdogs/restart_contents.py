@@ -33,5 +33,5 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
 
 
 def _restart(task_id: int, fence: int) -> None:
-    reason = "an input waits to be read, and nobody came"
+    reason = "an input waits to be read, and no feeder has read it"
     task_moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)

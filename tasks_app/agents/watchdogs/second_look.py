@@ -37,7 +37,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         agent=ME,
     )
     measured = claims.for_each(claimed, partial(look_again, by=ME, now=now), by=ME)
-    return Pass(measured, f"{asked} to be measured anew" if asked else "", more=len(claimed) == limit)
+    return Pass(measured, f"{asked} to be measured again" if asked else "", more=len(claimed) == limit)
 
 
 def _to_measure(now: datetime) -> str:

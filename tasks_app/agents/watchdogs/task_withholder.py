@@ -1,4 +1,4 @@
-"""Watch dog: tasks that read much wait while their input is only where queues are full or storage cannot be read."""
+"""Watch dog: tasks with high I/O wait while their input is only at full queues or unreadable storage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT: Final = 500
     title="Holds tasks whose input is only at busy sites",
 )
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Hold the tasks that need it, those that read most first, and let go of those that do not any more."""
+    """Hold back tasks, those with the highest I/O first, and release those that no longer need it."""
     now, tasks = the_time(now), readers(limit)
     if not tasks:
         return Pass()

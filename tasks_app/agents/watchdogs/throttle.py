@@ -38,7 +38,7 @@ _UNUSED = """coalesce((SELECT sum(d.nfilestobeused - d.nfilesused) FROM jedi_dat
 
 @agent("throttle", every="60s", title="Throttles tasks whose files need many attempts")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Throttle what needs it, then let go whose time is over."""
+    """Throttle tasks, then release those whose time is over."""
     if not claims.states_in_use([TaskStatus.RUNNING, TaskStatus.THROTTLED]):
         return Pass()
     now = the_time(now)
@@ -76,7 +76,7 @@ def _release(task_id: int, fence: int, *, now: datetime) -> bool:
     if step is None:
         claims.release_task(task_id, fence)
         return False
-    task_moves.go_on(task, fence, by=ME, reason=step.reason.detail)
+    task_moves.resume_throttled(task, fence, by=ME, reason=step.reason.detail)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Watch dog: jobs of users who have had less than the others are moved up, where others have had more."""
+"""Watch dog: raises the priority of jobs of users who have had less than other users."""
 
 from __future__ import annotations
 

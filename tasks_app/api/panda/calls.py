@@ -116,7 +116,7 @@ class LegacyView(PandaView):
             # A page that says 500 would end the pilot. Whoever watches for errors of ours still gets to see it.
             log.exception("call.failed", call=self.request.path)
             got_request_exception.send(sender=type(self), request=self.request)
-            sentence = "the server met an error of its own"
+            sentence = "an unexpected error occurred on the server"
         return legacy(_CODES.get(status, StatusCode.FAILED), sentence)
 
 

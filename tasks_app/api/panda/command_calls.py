@@ -47,11 +47,13 @@ class CommandParams(Params):
 
 
 class FinishParams(CommandParams):
-    soft = Flag(required=False, allow_null=True, help_text="let running jobs end")
+    soft = Flag(required=False, allow_null=True, help_text="let running jobs finish")
 
 
 class RetryParams(CommandParams):
-    new_parameters = JsonObject(required=False, allow_null=True, help_text="run again with these changed")
+    new_parameters = JsonObject(
+        required=False, allow_null=True, help_text="parameters to change before the task runs again"
+    )
 
 
 class IncreaseParams(CommandParams):
@@ -70,13 +72,15 @@ def _view_of(address: str, params: type[Params] = CommandParams) -> type[PandaVi
 
 
 class ReactivateParams(CommandParams):
-    keep_attempt_nr = Flag(required=False, allow_null=True, help_text="files get new attempts in any case")
-    trigger_job_generation = Flag(required=False, allow_null=True, help_text="jobs are made at once in any case")
+    keep_attempt_nr = Flag(required=False, allow_null=True, help_text="has no effect: files always get new attempts")
+    trigger_job_generation = Flag(
+        required=False, allow_null=True, help_text="has no effect: jobs are always made at once"
+    )
 
 
 @call("task/reactivate", "POST", Right.SUBMIT, ReactivateParams, data=OpenApiTypes.INT)
 def reactivate(ask: Ask) -> HttpResponse:
-    """Try a task again whatever the limits on retries say; for those who steer.
+    """Retry a task regardless of the limits on retries; for production managers and administrators.
 
     One that failed, or has done all, runs again with its inputs looked up anew.
     """

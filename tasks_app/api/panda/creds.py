@@ -1,4 +1,4 @@
-"""What users entrust to the site for their payloads; and credentials that it has none of. v1."""
+"""PanDA's v1 calls on users' secrets for payloads, and on credentials that this site does not keep."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tasks_app.submission.user_secrets import (
 
 
 class SetParams(Params):
-    key = Text(allow_null=True, help_text="the secret's name; null deletes all of one's secrets")
+    key = Text(allow_null=True, help_text="name of the secret; null deletes all secrets of the caller")
     value = Text(allow_null=True, max_length=LONGEST_VALUE, help_text="null deletes the secret")
 
 
 @call("creds/set_user_secrets", "POST", Right.SUBMIT, SetParams, data=OpenApiTypes.STR)
 def set_user_secrets(ask: Ask) -> HttpResponse:
-    """Store a secret of one's own, or delete it. Jobs of tasks with useSecrets get them in a file."""
+    """Store or delete one's own secret. Jobs of tasks with useSecrets get the secrets in a file."""
     key, value = ask.given["key"], ask.given["value"]
     if key is None and value is not None:
         return refused("key: the name of the secret is missing")

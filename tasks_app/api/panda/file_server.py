@@ -25,12 +25,12 @@ FRAME_BYTES = 64 * 1024
 class CacheParams(Params):
     file_size = Number(help_text="bytes of the archive")
     checksum = serializers.IntegerField(
-        min_value=-(2**31), max_value=2**32 - 1, help_text="CRC-32 that stands at the end of the gzip file"
+        min_value=-(2**31), max_value=2**32 - 1, help_text="CRC-32 from the end of the gzip file"
     )
 
 
 class UploadParams(Params):
-    file = serializers.FileField(max_length=250, help_text="a gzip archive; its file name is the name to fetch it by")
+    file = serializers.FileField(max_length=250, help_text="a gzip archive; it is fetched by its file name")
 
 
 class NamesAsSent(MultiPartParser):
@@ -82,7 +82,7 @@ class SandboxUpload(FileUploadHandler):
         super().new_file(*args, **kwargs)
         self.files += 1
         if self.files > 1:
-            self._refuse("one file is taken at a time")
+            self._refuse("only one file is accepted at a time")
         if not self.refusal:
             try:
                 self.incoming = sandbox_uploads.Incoming(self.owner, self.file_name or "")
@@ -113,7 +113,7 @@ class SandboxUpload(FileUploadHandler):
 
 @call("file_server/validate_cache_file", "POST", Right.SUBMIT, CacheParams)
 def validate_cache_file(ask: Ask) -> HttpResponse:
-    """Find one's own sandbox that holds the same as a new one.
+    """Find one's own sandbox with the same content as a new one.
 
     The message is FOUND:<host>:<name>, or NOTFOUND.
     """
@@ -127,7 +127,7 @@ def validate_cache_file(ask: Ask) -> HttpResponse:
 
 @call("file_server/upload_cache_file", "POST", Right.SUBMIT, UploadParams, uploads=SandboxUpload)
 def upload_cache_file(ask: Ask) -> HttpResponse:
-    """Give a sandbox to the site. Its name is new, unless it ends with .__ow__."""
+    """Upload a sandbox. Its name must be new, unless it ends with .__ow__."""
     handler = ask.given["file"].handler
     if handler.incoming is None:
         return refused(handler.refusal)

@@ -1,4 +1,4 @@
-"""What harvester, and others that start pilots, tell and ask: v1. Names and shapes are those that harvester reads."""
+"""PanDA's v1 calls of harvester and other services that start pilots. Names and formats are harvester's."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Answer = Callable[[Ask], HttpResponse]
 
 
 def _of_its_owner(answer: Answer) -> Answer:
-    """For calls about an instance: who does not own it is told so."""
+    """For calls about an instance: refuses callers who do not own it."""
 
     @wraps(answer)
     def guarded(ask: Ask) -> HttpResponse:
@@ -105,7 +105,7 @@ def _of_its_owner(answer: Answer) -> Answer:
 @call("harvester/heartbeat", "POST", Right.WORKERS, HeartbeatParams)
 @_of_its_owner
 def heartbeat(ask: Ask) -> HttpResponse:
-    """Say that an instance is alive."""
+    """Report that an instance is alive."""
     about = ask.given.get("data") or {}
     harvester_instances.check_in(
         ask.given["harvester_id"],
@@ -149,7 +149,7 @@ def update_workers(ask: Ask) -> HttpResponse:
 @call("harvester/report_worker_statistics", "POST", Right.WORKERS, StatisticsParams)
 @_of_its_owner
 def report_worker_statistics(ask: Ask) -> HttpResponse:
-    """Report how many workers of a queue are in which state. Brokers read it."""
+    """Report the number of workers of a queue in each state. Brokers use it."""
     harvester = _either(ask.given, "harvester_id", "harvesterID")
     queue = _either(ask.given, "panda_queue", "siteName")
     counts = _counts(_either(ask.given, "statistics", "paramsList", empty=True))
@@ -181,7 +181,7 @@ def _counts(said: Mapping[str, Any]) -> dict[tuple[str, str, str], int]:
                     raise BadCallError(f"{where[:200]}: a label has up to 20 characters, a type 56, a status 80")
                 found[label, kind, status] = workers_
     if len(found) > MAX_COUNTS:
-        raise BadCallError(f"statistics has {len(found)} counts; at most {MAX_COUNTS} are taken")
+        raise BadCallError(f"statistics has {len(found)} counts; the limit is {MAX_COUNTS}")
     return found
 
 
@@ -197,7 +197,7 @@ def get_worker_statistics(ask: Ask) -> HttpResponse:
 @call("harvester/get_current_worker_id", "GET", Right.WORKERS, InstanceParams, data=OpenApiTypes.INT)
 @_of_its_owner
 def get_current_worker_id(ask: Ask) -> HttpResponse:
-    """The highest number that a worker of an instance ever had. It goes on behind that."""
+    """The highest worker number of an instance; new workers get higher numbers."""
     return envelope(harvester_instances.highest_worker(ask.given["harvester_id"], by=ask.caller.name))
 
 
@@ -222,7 +222,7 @@ def acquire_commands(ask: Ask) -> HttpResponse:
 
 @call("harvester/acknowledge_commands", "POST", Right.WORKERS, AcknowledgeParams)
 def acknowledge_commands(ask: Ask) -> HttpResponse:
-    """Say that commands were done."""
+    """Report that commands were carried out."""
     harvester_commands.acknowledge(ask.given["command_ids"], by=ask.caller.name)
     return envelope()
 
@@ -230,7 +230,7 @@ def acknowledge_commands(ask: Ask) -> HttpResponse:
 @call("harvester/add_dialogs", "POST", Right.WORKERS, DialogsParams)
 @_of_its_owner
 def add_dialogs(ask: Ask) -> HttpResponse:
-    """Keep lines of an instance's log that people should see."""
+    """Store lines of an instance's log for people to read."""
     rows = [_dialog(_object(item, f"dialogs[{n}]"), n) for n, item in enumerate(_rows(ask.given["dialogs"], "dialogs"))]
     harvester_instances.add_dialogs(ask.given["harvester_id"], rows, by=ask.caller.name)
     return envelope()
@@ -254,7 +254,7 @@ def _dialog(said: Mapping[str, Any], n: int) -> dict[str, Any]:
 @call("harvester/update_service_metrics", "POST", Right.WORKERS, MetricsParams)
 @_of_its_owner
 def update_service_metrics(ask: Ask) -> HttpResponse:
-    """Keep what an instance measures of its hosts."""
+    """Store what an instance measures on its hosts."""
     rows = [_metrics(item, f"metrics[{n}]") for n, item in enumerate(_rows(ask.given["metrics"], "metrics"))]
     harvester_instances.add_metrics(ask.given["harvester_id"], rows, by=ask.caller.name)
     return envelope()
@@ -292,11 +292,11 @@ def add_sweep_command(ask: Ask) -> HttpResponse:
 
 @call("harvester/add_target_slots", "POST", Right.STEER, SlotsParams)
 def add_target_slots(ask: Ask) -> HttpResponse:
-    """Say how many slots a queue has, until a time. Brokers read it."""
+    """Set the number of slots of a queue until a time. Brokers use it."""
     given = ask.given
     expires = time_of(given, "expiration_date")
     if given.get("expiration_date") and (expires is None or expires < timezone.now()):
-        raise BadCallError("expiration_date must be a time to come, as YYYY-mm-dd HH:MM:SS")
+        raise BadCallError("expiration_date must be in the future, as YYYY-mm-dd HH:MM:SS")
     if not Queue.objects.filter(pk=given["panda_queue"]).exists():
         return refused(f"panda_queue: there is no queue {given['panda_queue']}")
     HarvesterSlots.objects.update_or_create(
@@ -310,7 +310,7 @@ def add_target_slots(ask: Ask) -> HttpResponse:
 
 def _rows(items: list[Any], name: str) -> list[Any]:
     if len(items) > MAX_ROWS:
-        raise BadCallError(f"{name} has {len(items)} entries; at most {MAX_ROWS} are taken at once")
+        raise BadCallError(f"{name} has {len(items)} entries; the limit is {MAX_ROWS}")
     return items
 
 

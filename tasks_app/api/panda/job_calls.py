@@ -1,4 +1,4 @@
-"""What PanDA's clients and harvester ask about jobs, and what they do to them: v1."""
+"""PanDA's v1 calls on jobs, for clients and harvester."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class JobsParams(Params):
 
 @call("job/get_description", "POST", Right.READ, JobsParams)
 def get_description(ask: Ask) -> HttpResponse:
-    """Describe jobs, in the order of their ids; null for one that is not there, or ended long ago."""
+    """Describe jobs, in the order of their ids; null for a job that does not exist, or ended long ago."""
     return envelope(described(ask.given["job_ids"], archived=False))
 
 
 @call("job/get_description_incl_archive", "POST", Right.READ, JobsParams)
 def get_description_incl_archive(ask: Ask) -> HttpResponse:
-    """Describe jobs, in the order of their ids, also those that ended long ago; null for one that is not there."""
+    """Describe jobs, in the order of their ids, including archived ones; null for a job that does not exist."""
     return envelope(described(ask.given["job_ids"]))
 
 
 @call("job/get_status", "GET", Right.SITE_DATA, JobsParams)
 def get_status(ask: Ask) -> HttpResponse:
-    """States of jobs, and what their pilots are to do, in the order of their ids."""
+    """States of jobs and commands for their pilots, in the order of their ids."""
     ids = ask.given["job_ids"]
     rows = {
         job_id: {"status": status, "command": command or ""}
@@ -56,17 +56,20 @@ def get_status(ask: Ask) -> HttpResponse:
 
 class KillParams(JobsParams):
     code = Number(
-        required=False, allow_null=True, help_text="why, as PanDA's kill codes say; a user's wish when absent"
+        required=False, allow_null=True, help_text="reason, as one of PanDA's kill codes; killed by a user when absent"
     )
 
 
 @call("job/kill", "POST", Right.SUBMIT, KillParams)
 def kill(ask: Ask) -> HttpResponse:
-    """Kill jobs; of each, whether it is killed. One's own; those who may command every task may kill every job."""
+    """Kill jobs; the answer shows for each job whether it was killed. Users can kill their own jobs, administrators all jobs."""
     done = kill_by_hand(ask.given["job_ids"], ask.caller, ask.given.get("code"))
     left = sum(not killed for killed in done)
     return envelope(
-        done, message=f"{plural(left, 'job is', 'jobs are')} not there, ended already or not yours" if left else ""
+        done,
+        message=f"{plural(left, 'job does not exist, has', 'jobs do not exist, have')} already ended or not yours"
+        if left
+        else "",
     )
 
 
@@ -98,7 +101,7 @@ class MetadataParams(Params):
 
 @call("job/get_metadata_for_analysis_jobs", "GET", Right.READ, MetadataParams)
 def get_metadata_for_analysis_jobs(ask: Ask) -> HttpResponse:
-    """Reports that the payloads of finished jobs of a task wrote."""
+    """Reports written by the payloads of finished jobs of a task."""
     task_id = ask.given["task_id"]
     if not Task.objects.filter(pk=task_id).exists():
         return refused(f"there is no task {task_id}")
@@ -120,10 +123,10 @@ def _object(report: Any) -> dict[str, Any]:
 
 
 class JobSubmitParams(Params):
-    jobs = serializers.JSONField(help_text="read by no one")
+    jobs = serializers.JSONField(help_text="ignored")
 
 
 @call("job/submit", "POST", Right.SUBMIT, JobSubmitParams, data=OpenApiTypes.NONE)
 def submit(ask: Ask) -> HttpResponse:
-    """Jobs are not taken: tasks are, and they make their jobs themselves. Always refused."""
-    return refused("this site takes no single jobs; submit a task (task/submit), which makes its jobs itself")
+    """Single jobs are not accepted: submit a task instead. Always refused."""
+    return refused("this site accepts no single jobs; submit a task (task/submit) instead")

@@ -45,8 +45,8 @@ class GetJobParams(Params):
     siteName = Text(max_length=128, help_text="the queue")
     prodSourceLabel = Text(required=False, help_text="kind of jobs; any when it is absent, ANY or unified")
     computingElement = Text(required=False)
-    node = Text(required=False, help_text="host that asks")
-    nJobs = Number(required=False, min_value=1, max_value=MAX_JOBS, help_text="the answer is then a list")
+    node = Text(required=False, help_text="host of the caller")
+    nJobs = Number(required=False, min_value=1, max_value=MAX_JOBS, help_text="if given, the answer is a list")
     harvester_id = Text(required=False)
     worker_id = Text(required=False, help_text="the batch job in which the pilot runs")
 
@@ -54,7 +54,7 @@ class GetJobParams(Params):
 class UpdateJobParams(Params):
     jobId = Id()
     state = Choice(choices=STATES)
-    attemptNr = Number(help_text="which attempt of the job this is about")
+    attemptNr = Number(help_text="attempt number of the job")
     siteName = Text(required=False)
     node = Text(required=False)
     pilotID = Text(required=False)
@@ -66,13 +66,13 @@ class UpdateJobParams(Params):
     nEvents = Number(required=False)
     jobMetrics = Text(required=False)
     pilotTiming = Text(required=False)
-    pilotErrorCode = serializers.IntegerField(required=False, help_text="negative when another try may help")
+    pilotErrorCode = serializers.IntegerField(required=False, help_text="negative if another attempt may help")
     pilotErrorDiag = Text(required=False)
     exeErrorCode = serializers.IntegerField(required=False)
     exeErrorDiag = Text(required=False)
     transExitCode = Text(required=False)
-    xml = Text(required=False, help_text="{LFN: {guid, fsize, adler32, surl}}, JSON as a text")
-    metaData = Text(required=False, help_text="the payload's own report, JSON as a text")
+    xml = Text(required=False, help_text="{LFN: {guid, fsize, adler32, surl}}, JSON text")
+    metaData = Text(required=False, help_text="the payload's own report, JSON text")
 
 
 @call("getJob", "POST", Right.PILOT, GetJobParams, old=True, hot=True)

@@ -31,7 +31,7 @@ UNKNOWN = "unknown"
 
 
 class LegacyBulkParams(Params):
-    jobList = JsonList(help_text="objects as of updateJob, at most 1000")
+    jobList = JsonList(help_text="objects as for updateJob, at most 1000")
     harvester_id = Text(required=False)
 
 
@@ -44,11 +44,11 @@ class WorkerParams(Params):
 
 
 class IdsParams(Params):
-    ids = Text(max_length=20 * MOST_IDS, help_text="numbers of jobs with blanks between")
+    ids = Text(max_length=20 * MOST_IDS, help_text="job numbers, separated by blanks")
 
 
 class CheckParams(Params):
-    pandaIDs = Text(max_length=20 * MOST_IDS, help_text="numbers of jobs with commas between")
+    pandaIDs = Text(max_length=20 * MOST_IDS, help_text="job numbers, separated by commas")
 
 
 class KeyPairParams(Params):
@@ -66,7 +66,7 @@ def update_jobs_in_bulk(ask: Ask) -> HttpResponse:
     """Report on several jobs: [true, answers], each as of updateJob and written as a text."""
     given = ask.given["jobList"]
     if len(given) > MOST_REPORTS:
-        raise BadCallError(f"jobList has {len(given)} entries, {MOST_REPORTS} are taken at most")
+        raise BadCallError(f"jobList has {len(given)} entries, the limit is {MOST_REPORTS}")
     reports: list[tuple[int, Report]] = []
     answers: list[HttpResponse] = [legacy() for _ in given]
     for place, body in enumerate(given):

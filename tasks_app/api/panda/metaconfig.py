@@ -34,7 +34,7 @@ def get_banned_users(ask: Ask) -> HttpResponse:
 
 
 class SpecsParams(Params):
-    site_type = Text(required=False, allow_null=True, max_length=20, help_text="of these queues only; all when absent")
+    site_type = Text(required=False, allow_null=True, max_length=20, help_text="only of these queues; all when absent")
 
 
 @call("metaconfig/get_site_specs", "GET", Right.SITE_DATA, SpecsParams, data=OpenApiTypes.OBJECT)

@@ -32,7 +32,7 @@ def update_jobs_bulk(ask: Ask) -> HttpResponse:
     """
     items = list_of(ask.given, "job_list")
     if len(items) > MAX_REPORTS:
-        raise BadCallError(f"job_list has {len(items)} reports; at most {MAX_REPORTS} are taken at once")
+        raise BadCallError(f"job_list has {len(items)} reports; the limit is {MAX_REPORTS}")
     return envelope([_envelope(*answer) for answer in answers_to(ask.caller, items)])
 
 

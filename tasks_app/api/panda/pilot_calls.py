@@ -31,18 +31,18 @@ class AcquireParams(Params):
     site_name = Text(max_length=128, help_text="the queue")
     prod_source_label = Text(required=False, help_text="kind of jobs; any when it is absent")
     n_jobs = Number(required=False, min_value=1, max_value=MAX_JOBS, help_text="one when it is absent")
-    node = Text(required=False, help_text="host that asks")
+    node = Text(required=False, help_text="host of the caller")
     worker_id = Text(required=False, help_text="the batch job in which the pilot runs")
-    with_secret = Flag(required=False, help_text="jobs come with a secret, and take only reports that carry it")
-    administrators_only = Flag(required=False, help_text="nothing protects the machine: only jobs of administrators")
+    with_secret = Flag(required=False, help_text="jobs come with a secret, and every report must carry it")
+    administrators_only = Flag(required=False, help_text="payloads are not isolated: only jobs of administrators")
 
 
 class UpdateParams(Params):
     job_id = Id()
     job_status = Choice(choices=STATES)
-    attempt_nr = Number(required=False, help_text="which attempt of the job this is about")
-    fence = Number(required=False, help_text="as the job came with it")
-    job_secret = Text(required=False, help_text="as the job came with it")
+    attempt_nr = Number(required=False, help_text="attempt number of the job")
+    fence = Number(required=False, help_text="as received with the job")
+    job_secret = Text(required=False, help_text="as received with the job")
     core_count = Number(required=False)
     cpu_consumption_time = Number(required=False, help_text="seconds")
     max_rss = Number(required=False, help_text="kB; avg_rss, max_pss and avg_pss likewise")
@@ -53,7 +53,7 @@ class UpdateParams(Params):
     exe_error_diag = Text(required=False)
     trans_exit_code = Text(required=False)
     job_output_report = JsonObject(required=False, help_text="{LFN: {guid, fsize, adler32, surl}}")
-    meta_data = Text(required=False, help_text="the payload's own report, JSON as a text")
+    meta_data = Text(required=False, help_text="the payload's own report, JSON text")
 
 
 @call("pilot/acquire_jobs", "POST", Right.PILOT, AcquireParams, hot=True)

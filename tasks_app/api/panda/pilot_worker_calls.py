@@ -117,7 +117,7 @@ def update_worker_status(ask: Ask) -> HttpResponse:
     return (
         envelope()
         if noted
-        else refused(f"no instance {given['harvester_id']} has told of the worker {given['worker_id']}")
+        else refused(f"no instance {given['harvester_id']} has reported the worker {given['worker_id']}")
     )
 
 

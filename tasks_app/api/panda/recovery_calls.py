@@ -18,7 +18,7 @@ from tasks_app.outcomes.recovery import CannotRecoverError, recover
 
 class RecoveryParams(Params):
     task_id = Id()
-    dry_run = Flag(required=False, allow_null=True, help_text="only say what would be done")
+    dry_run = Flag(required=False, allow_null=True, help_text="dry run: report what would be done")
 
 
 @call("file_server/upload_file_recovery_request", "POST", Right.SUBMIT, RecoveryParams, data=OpenApiTypes.OBJECT)
@@ -42,4 +42,4 @@ def upload_file_recovery_request(ask: Ask) -> HttpResponse:
     except CannotRecoverError as exc:
         return refused(str(exc))
     says = "; ".join(found.sentences())
-    return envelope(page, message=f"only tried, nothing is changed: {says}" if dry_run else says)
+    return envelope(page, message=f"dry run, nothing was changed: {says}" if dry_run else says)

@@ -54,8 +54,10 @@ def submit(ask: Ask) -> HttpResponse:
 
 class ListParams(Params):
     since = Moment(required=False, allow_null=True, help_text="tasks that changed since then; any age when absent")
-    filters = JsonObject(required=False, allow_null=True, help_text="attribute: value, or several with | between")
-    n_tasks = Number(required=False, allow_null=True, min_value=1, help_text=f"at most {MOST_TASKS}; the newest")
+    filters = JsonObject(
+        required=False, allow_null=True, help_text="attribute: value, or several values separated by |"
+    )
+    n_tasks = Number(required=False, allow_null=True, min_value=1, help_text=f"the newest, at most {MOST_TASKS}")
 
 
 @call("task/get_tasks_detailed_info_since", "GET", Right.READ, ListParams, data=OpenApiTypes.OBJECT)

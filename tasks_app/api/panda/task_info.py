@@ -60,7 +60,7 @@ def get_job_ids(ask: Ask, task: Task) -> HttpResponse:
 def get_task_parameters(ask: Ask, task: Task) -> HttpResponse:
     """The dictionary that was submitted, with what was changed since."""
     stored = TaskParams.objects.filter(pk=task.id).first()
-    return envelope(stored.params) if stored else refused(f"the parameters of task {task.id} are not there any more")
+    return envelope(stored.params) if stored else refused(f"the parameters of task {task.id} no longer exist")
 
 
 @call("task/get_detailed_info", "GET", Right.READ, TaskParamsOf, data=OpenApiTypes.OBJECT)
@@ -75,9 +75,7 @@ def get_detailed_info(ask: Ask, task: Task) -> HttpResponse:
 def get_parent_detailed_info(ask: Ask, task: Task) -> HttpResponse:
     """All that is known of the task whose outputs a task reads; of itself when it reads none's."""
     found = told_tasks(Task.objects.filter(pk=task.parent_id or task.id))
-    return (
-        envelope(found[0]) if found else refused(f"the parent {task.parent_id} of task {task.id} is not there any more")
-    )
+    return envelope(found[0]) if found else refused(f"the parent {task.parent_id} of task {task.id} no longer exists")
 
 
 class DetailsParams(TaskParamsOf):
@@ -170,8 +168,8 @@ def get_datasets_and_files(ask: Ask, task: Task) -> HttpResponse:
 
 class ModifiedParams(Params):
     since = Moment()
-    dn = Text(required=False, allow_null=True, max_length=250, help_text="whose tasks; one's own when absent")
-    full = Flag(required=False, allow_null=True, help_text="read by no one: answers are always full")
+    dn = Text(required=False, allow_null=True, max_length=250, help_text="owner of the tasks; the caller when absent")
+    full = Flag(required=False, allow_null=True, help_text="ignored: answers are always full")
     min_task_id = Number(required=False, allow_null=True)
     prod_source_label = Text(required=False, allow_null=True, max_length=20)
 

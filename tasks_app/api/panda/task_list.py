@@ -94,7 +94,7 @@ def filtered(given: Mapping[str, Any]) -> Q:
             raise BadCallError(f"filters: {name} must be a text of at most {LONGEST_VALUE} characters")
         values = str(value).split("|")
         if len(values) > MOST_ALTERNATIVES:
-            raise BadCallError(f"filters: {name} has {len(values)} values, and at most {MOST_ALTERNATIVES} are taken")
+            raise BadCallError(f"filters: {name} has {len(values)} values, the limit is {MOST_ALTERNATIVES}")
         found &= _one_of(name, values)
     return found
 

@@ -30,7 +30,7 @@ MOST_FIELDS = 1000
 
 
 class StatusCode(IntEnum):
-    """What the legacy calls say of how it went."""
+    """Status codes of the legacy calls."""
 
     OK = 0
     TIMEOUT = 10
@@ -63,12 +63,12 @@ def envelope(data: Any = None, *, message: str = "", success: bool = True) -> Js
 
 
 def refused(message: str, data: Any = None) -> JsonResponse:
-    """A v1 call is refused for a reason that its caller is to read; `data` is a code where PanDA's clients want one."""
+    """The answer to a refused v1 call; `data` is a code where PanDA's clients expect one."""
     return envelope(data, message=message, success=False)
 
 
 def plain(status: int, sentence: str) -> HttpResponse:
-    """What a v1 caller gets who is not known, or may not call this."""
+    """The answer to a v1 caller who is unknown or lacks the right."""
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain", headers=headers)
 
@@ -132,7 +132,7 @@ def _parts_of(request: HttpRequest) -> dict[str, Any]:
     try:
         fields = request.POST.dict()
     except (MultiPartParserError, TooManyFieldsSent, TooManyFilesSent) as exc:
-        raise BadCallError(f"the body is not a form of several parts: {exc}") from exc
+        raise BadCallError(f"the body is not a multipart form: {exc}") from exc
     if any("\x00" in text for field in fields.items() for text in field):
         raise BadCallError("a parameter holds the character U+0000")
     return {**fields, **request.FILES.dict()}

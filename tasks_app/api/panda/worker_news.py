@@ -1,4 +1,4 @@
-"""Reads what harvester says of a worker: its names, our columns."""
+"""Translates harvester's report on a worker into our columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_JOBS = 10_000
 
 
 def news_of(said: Mapping[str, Any], site: str) -> WorkerNews:
-    """What is said of one worker. `site`: the only queue that the caller may speak for, "" is any. Raises BadCallError."""
+    """The report on one worker. `site`: the only queue that the caller may report on, "" is any. Raises BadCallError."""
     worker = number(said, "workerID", 1)
     status, queue = text(said, "status", 80), text(said, "computingSite", 128)
     for name, value in (("workerID", worker), ("status", status), ("computingSite", queue)):

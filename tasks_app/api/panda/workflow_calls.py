@@ -1,4 +1,4 @@
-"""Workflows, hyper-parameter searches and event picking run elsewhere. Who asks is told so, where their program shows it.
+"""Calls on workflows, hyper-parameter searches and event picking, which this site refuses with a sentence that the client prints.
 
 pchain, phpo and pbook send these calls; each answer has the shape of which the caller prints the sentence.
 """
@@ -15,7 +15,7 @@ from tasks_app.api.panda.wire import refused
 
 SENTENCE = "this site runs no {what}; submit its steps as tasks, which may name a parent task"
 WORKFLOWS = SENTENCE.format(what="workflows")
-NO_EVENTS = "this site picks no events; submit a task that reads the datasets themselves"
+NO_EVENTS = "this site does not pick events; submit a task that reads the datasets"
 
 
 class WorkflowParams(Params):
@@ -28,7 +28,7 @@ class WhichParams(Params):
 
 @call("workflow/submit_workflow_raw_request", "POST", Right.SUBMIT, WorkflowParams, data=OpenApiTypes.NONE)
 def submit_workflow_raw_request(ask: Ask) -> HttpResponse:
-    """Workflows are not taken. Always refused."""
+    """Workflows are not accepted. Always refused."""
     return refused(WORKFLOWS)
 
 

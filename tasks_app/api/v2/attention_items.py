@@ -1,4 +1,4 @@
-"""API v2: what needs somebody, and what people do about it."""
+"""API v2: items that need attention, and what people do about them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class AttentionActionSerializer(StrictSerializer):
     reason = ReasonField(max_length=keeping.LONGEST_NOTE)
     until = serializers.DateTimeField(required=False, help_text="end of a snooze")
     ticket = serializers.CharField(
-        max_length=keeping.LONGEST_TICKET, required=False, allow_blank=True, help_text="its number or address"
+        max_length=keeping.LONGEST_TICKET, required=False, allow_blank=True, help_text="number or address of the ticket"
     )
 
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What needs somebody",
-        description="Found by the system, gone when its cause is, and kept for a week then. `state=open` are those that nobody "
-        "has acknowledged or put off. `rank`: higher is more urgent; `path` is the page that says more.",
+        summary="Items that need attention",
+        description="Found by the system; an item goes with its cause, and is kept for another week. `state=open` lists "
+        "those that nobody has acknowledged or snoozed. `rank`: higher is more urgent; `path` is the page with the details.",
     ),
-    retrieve=extend_schema(summary="One thing that needs somebody"),
+    retrieve=extend_schema(summary="One item that needs attention"),
 )
 class AttentionViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     rights = {"list": Right.READ, "retrieve": Right.READ, "act": Right.OPERATE}
@@ -50,7 +50,7 @@ class AttentionViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     filterset_class = AttentionFilter
 
     @extend_schema(
-        summary="Acknowledge, snooze, link a ticket, or take that back",
+        summary="Acknowledge, snooze, link a ticket, or reopen",
         description="`snooze` needs `until`, `ticket` needs `ticket`. 409 when the item is gone.",
         request=AttentionActionSerializer,
         responses=AttentionSerializer,

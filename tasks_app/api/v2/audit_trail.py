@@ -17,7 +17,7 @@ from tasks_app.lists.filtersets import AuditFilter
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
-    """What somebody did. `details` depend on the action: of a change `changed`, {name: [before, after]}."""
+    """One recorded action. `details` depend on the action: of a change `changed`, {name: [before, after]}."""
 
     class Meta:
         model = AuditEntry
@@ -28,8 +28,8 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
 @extend_schema_view(
     list=extend_schema(
         summary="Audit trail",
-        description="Who did what to what, when and why, newest first. What was done to accounts and tokens is shown to "
-        "those who run the grid, and to who did it.",
+        description="Who did what, to which object, when and why, newest first. Changes of accounts and tokens are "
+        "shown only to operators of the grid and to the person who made them.",
     )
 )
 class AuditViewSet(Lists, Resource):

@@ -52,7 +52,9 @@ class StrictSerializer(serializers.Serializer):
         if isinstance(data, Mapping):
             unknown = list(islice((str(name) for name in data if name not in self.fields), MOST_FAULTS))
             faults: dict[str, Any] = {
-                name: [rather(f"{shown(name)} is no field of this body", name, self.fields if i < MOST_HINTS else ())]
+                name: [
+                    rather(f"{shown(name)} is not a field of this body", name, self.fields if i < MOST_HINTS else ())
+                ]
                 for i, name in enumerate(unknown)
             }
             for name, field in self.fields.items():
@@ -111,7 +113,7 @@ class Resource(GenericViewSet[Any]):
             elif len(values) > 1:
                 faults.append((name, "once", "This parameter is given more than once."))
             elif "\x00" in values[0]:
-                faults.append((name, "characters", "A text may not hold U+0000."))
+                faults.append((name, "characters", "A text must not contain U+0000."))
         if faults:
             raise InvalidFields([{"field": f[:100], "rule": r, "message": m} for f, r, m in faults[:50]])
 
@@ -144,7 +146,9 @@ class Resource(GenericViewSet[Any]):
     def actor(self) -> str:
         """The caller's name for logs. Raises PermissionDenied when it is too long for them."""
         if len(self.caller.name) > LONGEST_ACTOR:
-            raise exceptions.PermissionDenied(f"Names longer than {LONGEST_ACTOR} characters may only read.")
+            raise exceptions.PermissionDenied(
+                f"Accounts with names longer than {LONGEST_ACTOR} characters can only read."
+            )
         return self.caller.name
 
 
@@ -177,7 +181,7 @@ class Forms:
             return super().perform_content_negotiation(request, force)  # type: ignore[misc]
         forms = {renderer.format: renderer for renderer in self.get_renderers()}
         if wanted not in forms:
-            message = f"A list is sent as one of: {', '.join(forms)}."
+            message = f"A list can be sent as one of: {', '.join(forms)}."
             raise InvalidFields([{"field": FORMAT, "rule": "known format", "message": message}])
         return forms[wanted], forms[wanted].media_type
 
@@ -200,7 +204,7 @@ class Lists(Forms):
         assert isinstance(self.paginator, KeysetPagination)
         faults = [name for name in (CURSOR, PAGE_SIZE) if name in request.query_params]
         if faults:
-            message = "A list that is sent as a whole has no pages."
+            message = "csv and ndjson send all rows: leave out cursor and page_size."
             raise InvalidFields([{"field": name, "rule": "pages", "message": message} for name in faults])
         _, order = self.paginator.order_of(rows, request, self)
         chosen = self.chosen_columns(request)

@@ -33,7 +33,7 @@ class BulkCommandSerializer(NewCommandSerializer):
         required=False,
         help_text="parameters of the list of tasks, such as status and user",
     )
-    preview = serializers.BooleanField(default=True, help_text="only say what would be hit")
+    preview = serializers.BooleanField(default=True, help_text="only report which tasks would be affected")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("ids" in attrs) == ("filter" in attrs):
@@ -43,7 +43,7 @@ class BulkCommandSerializer(NewCommandSerializer):
 
 
 class RefusedSerializer(serializers.Serializer[Any]):
-    """Tasks that do not get it: for their state, for want of a right, or because they are missing."""
+    """Tasks that do not get the command: because of their state, a missing right, or because they do not exist."""
 
     kind = serializers.CharField()
     words = serializers.CharField()
@@ -51,16 +51,16 @@ class RefusedSerializer(serializers.Serializer[Any]):
 
 
 class BulkAnswerSerializer(serializers.Serializer[Any]):
-    """What an act on many tasks hits, or has hit. Jobs are counted up to 10 000; then `more_jobs` is true."""
+    """The tasks and jobs that an act affects, or has affected. Jobs are counted up to 10 000; then `more_jobs` is true."""
 
     command = serializers.CharField()
     preview = serializers.BooleanField()
-    ids = serializers.ListField(child=serializers.IntegerField(), help_text="tasks that get it")
+    ids = serializers.ListField(child=serializers.IntegerField(), help_text="tasks that accept the command")
     refused = RefusedSerializer(many=True)
     jobs = serializers.IntegerField()
     more_jobs = serializers.BooleanField()
     sites = serializers.IntegerField()
-    owners = serializers.DictField(child=serializers.IntegerField(), help_text="tasks of each owner")
+    owners = serializers.DictField(child=serializers.IntegerField(), help_text="number of tasks of each owner")
 
 
 class BulkCommandViewSet(Resource):
@@ -70,8 +70,9 @@ class BulkCommandViewSet(Resource):
 
     @extend_schema(
         summary="Give a command to many tasks",
-        description="Says what would be hit; with `preview: false`, gives the command to those tasks that accept it from this "
-        "caller, and says which did not and why. More tasks than the site's limit (JEDI_BULK_LIMIT) are refused as a whole.",
+        description="Shows which tasks would be affected; with `preview: false`, gives the command to all tasks that "
+        "accept it from this caller, and shows which did not accept it and why. More tasks than the site's limit "
+        "(JEDI_BULK_LIMIT) are refused as a whole.",
         request=BulkCommandSerializer,
         responses={200: BulkAnswerSerializer, 202: BulkAnswerSerializer},
     )

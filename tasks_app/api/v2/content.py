@@ -16,7 +16,7 @@ from jedisite.identity.callers import Right
 from jedisite.web.problems import Conflict, json_problem
 from tasks_app.api.v2.base import Resource, one_of
 from tasks_app.ddm import fetching
-from tasks_app.ddm.looks import LOOKS, LookTookLong
+from tasks_app.ddm.log_reading import LOOKS, LogReadTookTooLong
 from tasks_app.ddm.rules.byteranges import NoSuchRangeError, wanted
 from tasks_app.models import File, Task
 
@@ -41,9 +41,9 @@ class FileContentViewSet(Resource):
     @extend_schema(
         summary="The content of a file",
         description="The bytes of an output, a log archive or a library that a task made, for its owner, managers and "
-        "members of its working group, shifters, production and administrators. One range of bytes can be asked for (206); "
-        "`ETag` changes with the content. 404: there is no such file, or it is not there any more; 409: it is not in a "
-        "storage that this site serves, or a log that holds secrets; 503: other logs are being searched for secrets, "
+        "members of its working group, shifters, production and administrators. One byte range can be requested (206); "
+        "`ETag` changes with the content. 404: the file does not exist, or no longer exists; 409: the file is not in "
+        "a storage that this site serves, or is a log that contains secrets; 503: other logs are being searched for secrets, "
         "or searching this one took too long.",
         parameters=[
             OpenApiParameter("Range", OpenApiTypes.STR, OpenApiParameter.HEADER, description="such as bytes=1000-"),
@@ -70,13 +70,13 @@ class FileContentViewSet(Resource):
         except fetching.NoFileError as exc:
             raise exceptions.NotFound(str(exc)) from exc
         except fetching.NotNowError as exc:
-            raise LookTookLong(str(exc)) from exc
+            raise LogReadTookTooLong(str(exc)) from exc
         except fetching.NotSentError as exc:
             raise Conflict(str(exc)) from exc
 
 
 def _answer(request: Any, opened: fetching.Opened, account: str) -> HttpResponseBase:
-    """Raises NotSentError and TooManyLooks. A log is searched only when bytes of it are asked for."""
+    """Raises NotSentError and TooManyLogReads. A log is searched only when bytes of it are asked for."""
     tag = f'"{opened.tag}"'
     seen = parse_etags(request.headers.get("If-None-Match", ""))
     headers = {**SAFE, "ETag": tag}

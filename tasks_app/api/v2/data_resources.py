@@ -20,14 +20,14 @@ from tasks_app.lists.filtersets import DatasetFilter, FileFilter, NamedFileFilte
 from tasks_app.models import Dataset, File, Sandbox, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 
-UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="list datasets of unmerged files, too")
+UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="also list datasets of unmerged files")
 
 
 @extend_schema_view(
     list=extend_schema(
         summary="Datasets",
-        description="Every use of every dataset by a task, newest first, with its counters: `name=` finds the tasks that "
-        "read or make a dataset. Those of unmerged files are there, too.",
+        description="Every use of every dataset by a task, newest first, with its counters: `name=` finds the tasks "
+        "that read or make a dataset. Datasets of unmerged files are included.",
     ),
     retrieve=extend_schema(summary="A dataset of a task", description="One use of a dataset, with its counters."),
 )
@@ -44,7 +44,7 @@ class DatasetViewSet(Lists, mixins.RetrieveModelMixin, Resource):
 @extend_schema_view(
     list=extend_schema(
         summary="Datasets of a task",
-        description="In the order in which they came, with their counters; those of unmerged files only if asked for.",
+        description="In the order of creation, with their counters; datasets of unmerged files only on request.",
         parameters=[UNMERGED],
     )
 )
@@ -63,7 +63,7 @@ class TaskDatasetViewSet(Lists, OfTask):
 @extend_schema_view(
     list=extend_schema(
         summary="Files of a dataset",
-        description="In the order in which they came. Sizes in bytes; events are counted from 0.",
+        description="In the order of creation. Sizes in bytes; events are counted from 0.",
     )
 )
 class DatasetFileViewSet(Lists, Resource):
@@ -84,7 +84,7 @@ class DatasetFileViewSet(Lists, Resource):
 @extend_schema_view(
     list=extend_schema(
         summary="Files of a name",
-        description="Every use of a file by a task: which datasets it is in, in which state, and the job that has or made it.",
+        description="Every use of a file by a task: its dataset, its state, and the job that reads or made it.",
     )
 )
 class FileViewSet(Lists, Resource):
@@ -104,7 +104,7 @@ class DatasetByDataset(KeysetPagination):
 @extend_schema_view(
     list=extend_schema(
         summary="Files of a task",
-        description="Dataset by dataset, each in the order in which they came; `unfinished=true` leaves those that are done out.",
+        description="Dataset by dataset, each in the order of creation; `unfinished=true` leaves out finished files.",
     )
 )
 class TaskFileViewSet(Lists, OfTask):
@@ -125,7 +125,7 @@ class SandboxSerializer(serializers.ModelSerializer[Sandbox]):
 @extend_schema_view(
     list=extend_schema(
         summary="One's own sandboxes",
-        description="Archives with code that one's tasks use, newest first. Sizes in bytes.",
+        description="Archives with the code of one's own tasks, newest first. Sizes in bytes.",
     )
 )
 class SandboxViewSet(Lists, Resource):

@@ -49,7 +49,7 @@ class ErrorSerializer(serializers.ModelSerializer[ErrorFingerprint]):
 @extend_schema_view(
     list=extend_schema(
         summary="Kinds of errors",
-        description="The newest first. `known=true`: those that somebody has marked as expected until some time to come.",
+        description="Newest first. `known=true`: those that somebody has marked as expected until a time in the future.",
     ),
     retrieve=extend_schema(summary="A kind of error"),
 )
@@ -86,7 +86,7 @@ class FailureSerializer(serializers.ModelSerializer[JobFailure]):
 @extend_schema_view(
     list=extend_schema(
         summary="Failed jobs",
-        description="Newest first, with what each wasted; kept for 30 days. `error=` is a component and a code, such as "
+        description="Newest first, with the time that each wasted; kept for 30 days. `error=` is a component and a code, such as "
         "`pilot:1305`.",
     )
 )
@@ -141,21 +141,21 @@ class ErrorPivotViewSet(Resource):
         forms = {renderer.format: renderer for renderer in self.get_renderers()}
         wanted = "json" if force else request.query_params.get(FORMAT, "json")
         if wanted not in forms:
-            message = f"A table is sent as one of: {', '.join(forms)}."
+            message = f"A table can be sent as one of: {', '.join(forms)}."
             raise InvalidFields([{"field": FORMAT, "rule": "known format", "message": message}])
         return forms[wanted], forms[wanted].media_type
 
     @extend_schema(
         summary="Failed jobs by two dimensions",
         description="The cells with failures of the rows and columns that have most, at most 40 by 12, as on the page. "
-        "Rates count ended jobs of the row, or of the column when the row is a kind of error, by full hours. It takes the "
-        "filters of the list of failed jobs.",
+        "Rates count ended jobs of the row, or of the column when the row is a kind of error, by full hours. Accepts "
+        "the filters of the list of failed jobs.",
         parameters=[
             _parameter("rows", "error if absent", DIMENSIONS),
             _parameter("columns", "site if absent", DIMENSIONS),
-            _parameter("show", "by what the rows and columns are chosen", pivots.MEASURES),
-            _parameter("window", "how long until now; 12h if absent", window.CHOICES),
-            _parameter("since", "start of a window instead, in UTC"),
+            _parameter("show", "measure by which rows and columns are chosen", pivots.MEASURES),
+            _parameter("window", "length of a window that ends now; 12h if absent", window.CHOICES),
+            _parameter("since", "start of the window, in UTC; instead of window"),
             _parameter("until", "its end"),
         ],
         responses=forced_singular_serializer(PivotSerializer),

@@ -285,7 +285,7 @@ PROBLEM = {
     "type": "about:blank",
     "title": "Unprocessable Entity",
     "status": 422,
-    "detail": "The request has fields that break a rule.",
+    "detail": "Some fields of the request are not valid.",
     "errors": [{"field": "page_size", "rule": "range", "message": "A page has 1 to 1000 rows."}],
 }
 
@@ -318,16 +318,18 @@ def _whole_lists(operation: dict[str, Any], content: dict[str, Any], page: Any) 
         return
     row = next(page[name] for name in ("results", "table", "cells") if name in page)[0]
     content["text/csv"] = {
-        "schema": {"type": "string", "description": "all rows, with a line of names"},
+        "schema": {"type": "string", "description": "all rows, with a header line"},
         "example": f"{','.join(row)}\r\n",
     }
-    content["application/x-ndjson"] = {"schema": {"type": "string", "description": "all rows, one JSON object a line"}}
+    content["application/x-ndjson"] = {
+        "schema": {"type": "string", "description": "all rows, one JSON object per line"}
+    }
     operation.setdefault("parameters", []).append(
         {
             "name": "format",
             "in": "query",
             "required": False,
-            "description": "json is pages; csv and ndjson send all rows, without cursor and page_size",
+            "description": "json: pages; csv and ndjson: all rows, without cursor and page_size",
             "schema": {"type": "string", "enum": ["json", "csv", "ndjson"], "default": "json"},
         }
     )

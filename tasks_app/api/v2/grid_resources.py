@@ -102,7 +102,7 @@ class WorkQueueSerializer(serializers.ModelSerializer[WorkQueue]):
 @extend_schema_view(
     list=extend_schema(
         summary="Work queues",
-        description="As they are configured; /api/v2/shares/ says what part of the CPUs each has now.",
+        description="As configured; /api/v2/shares/ shows the fraction of the CPUs that each share has now.",
     )
 )
 class WorkQueueViewSet(Lists, Resource):
@@ -114,8 +114,10 @@ class WorkQueueViewSet(Lists, Resource):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Agents", description="When each is due, and what its last pass did. Times in seconds."),
-    retrieve=extend_schema(summary="An agent", description="When it is due, and what its last pass did."),
+    list=extend_schema(
+        summary="Agents", description="When each agent is due, and what its last pass did. Times in seconds."
+    ),
+    retrieve=extend_schema(summary="An agent", description="When the agent is due, and what its last pass did."),
 )
 class AgentViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     rights = {"list": Right.READ, "retrieve": Right.READ}
@@ -141,7 +143,7 @@ class PassSerializer(serializers.ModelSerializer[AgentPass]):
 @extend_schema_view(
     list=extend_schema(
         summary="Passes of an agent",
-        description="Those that did something or failed, and one a minute of the others, newest first.",
+        description="Passes that did something or failed, and one per minute of the others, newest first.",
     )
 )
 class PassViewSet(Lists, Resource):
@@ -164,7 +166,7 @@ class WorkerSerializer(serializers.ModelSerializer[Worker]):
 @extend_schema_view(
     list=extend_schema(
         summary="Workers",
-        description="Batch jobs in which pilots run, newest first. `job=` finds those that a job was handed to. Memory in MB.",
+        description="Batch jobs in which pilots run, newest first. `job=` finds the workers that got a job. Memory in MB.",
     )
 )
 class WorkerViewSet(Lists, Resource):

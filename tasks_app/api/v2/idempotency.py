@@ -48,8 +48,8 @@ def take(caller: str, key: str, body: Any) -> SubmissionKey:
         )
     row = SubmissionKey.objects.get(caller=caller, key=key)
     if bytes(row.fingerprint) != fingerprint:
-        message = f"This key was used for another submission in the last {KEPT_HOURS} hours; take a new one."
-        raise InvalidFields([{"field": HEADER, "rule": "one submission a key", "message": message}])
+        message = f"This key was used for another submission in the last {KEPT_HOURS} hours; use a new one."
+        raise InvalidFields([{"field": HEADER, "rule": "use a new key for each submission", "message": message}])
     return row
 
 

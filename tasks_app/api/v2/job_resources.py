@@ -20,7 +20,7 @@ from tasks_app.lists.job_columns import JOBS
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog, Task
 from tasks_app.models.job import JobColumns, living_or_archived
 
-ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the archive instead of the living jobs")
+ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list archived jobs instead of recent ones")
 
 
 def job_of(number: int) -> JobColumns:
@@ -75,7 +75,7 @@ class TaskJobViewSet(JobLists, OfTask):
 
     @extend_schema(
         summary="Jobs of a task",
-        description="Newest first: the living ones, or with `archived=true` those that ended long ago.",
+        description="Newest first: recent jobs, or with `archived=true` those that ended long ago.",
         parameters=[ARCHIVED],
     )
     def list(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -90,7 +90,7 @@ class JobViewSet(JobLists):
 
     @extend_schema(
         summary="Jobs",
-        description="Newest first: the living ones, or with `archived=true` those that ended long ago. `error=` is a "
+        description="Newest first: recent jobs, or with `archived=true` those that ended long ago. `error=` is a "
         "component and a code, such as `pilot:1305`.",
         parameters=[ARCHIVED],
     )
@@ -99,8 +99,8 @@ class JobViewSet(JobLists):
 
     @extend_schema(
         summary="A job",
-        description="All its columns, the first 1 000 of its files, its command line, the payload's report and its "
-        "history; found in the archive, too. Memory in MB and kB, times in seconds, as the names say.",
+        description="All its columns, the first 1 000 of its files, its command line, the payload's report and the "
+        "job's history; archived jobs are found, too. Memory in MB and kB, times in seconds, as the names say.",
         responses=JobSerializer,
     )
     def retrieve(self, request: Any, pk: int) -> Response:
@@ -130,7 +130,9 @@ class JobFileViewSet(OfJob):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="History of a job", description="Its states with who and why, oldest first.")
+    list=extend_schema(
+        summary="History of a job", description="Its states, each with who set it and why, oldest first."
+    )
 )
 class JobLogViewSet(OfJob):
     queryset = JobStatusLog.objects.all()
@@ -147,8 +149,8 @@ class RetrySerializer(serializers.ModelSerializer[JobRetryHistory]):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Which job followed which",
-        description="Of one task, newest first: retries, and jobs that merge outputs.",
+        summary="Retries and merges of jobs",
+        description="Of one task, newest first: which job retries or merges which.",
     )
 )
 class TaskRetryViewSet(Lists, OfTask):

@@ -17,7 +17,7 @@ from tasks_app.models.job import JobColumns
 MOST_JOB_FILES = 1000
 
 
-_CONTENT = "address from which the content is fetched; null for inputs, and for what no job has stored"
+_CONTENT = "address of the content; null for inputs, and for files that no job has stored"
 
 
 def _content_of(context: Mapping[str, Any], file_id: int | None, type: str, surl: str | None) -> str | None:
@@ -34,7 +34,7 @@ class FileSerializer(serializers.ModelSerializer[File]):
     status = serializers.CharField(
         source="seen_status",
         read_only=True,
-        help_text="`failed` of an input: permanently, unless a retry gives it more attempts",
+        help_text="`failed` of an input is permanent, unless a retry gives it more attempts",
     )
 
     content = serializers.SerializerMethodField(help_text=_CONTENT)
@@ -131,8 +131,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     archived = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField(help_text="component and code of the error that explains a job")
-    error_says = serializers.SerializerMethodField(help_text="what happened, in a sentence")
-    error_detail = serializers.SerializerMethodField(help_text="the message of the part that failed")
+    error_says = serializers.SerializerMethodField(help_text="one sentence on what happened")
+    error_detail = serializers.SerializerMethodField(help_text="message of the component that failed")
     params = serializers.SerializerMethodField()
     metadata = serializers.SerializerMethodField()
     files = serializers.SerializerMethodField()

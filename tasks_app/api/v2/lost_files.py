@@ -37,7 +37,7 @@ class RecoverySerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField()
     runs_again = serializers.BooleanField(help_text="the task had ended and runs again")
     lost = serializers.ListField(child=serializers.CharField())
-    also_lost = serializers.ListField(child=serializers.CharField(), help_text="made by the same jobs")
+    also_lost = serializers.ListField(child=serializers.CharField(), help_text="also lost: made by the same jobs")
     jobs = serializers.ListField(child=serializers.IntegerField())
     inputs = serializers.ListField(child=serializers.CharField(), help_text="processed again")
     sentences = serializers.ListField(child=serializers.CharField())
@@ -50,8 +50,8 @@ class LostFilesViewSet(OfTask):
 
     @extend_schema(
         summary="Make lost outputs of a task again",
-        description="The jobs that made them are found, and their inputs are processed again; a task that has ended runs "
-        "again. 409 when the task did not make a file that is named, or cannot be changed now; then nothing is done.",
+        description="Finds the jobs that made the files and processes their inputs again; a task that has ended runs "
+        "again. 409 when the task did not make one of the files, or cannot be changed now; then nothing is done.",
         request=LostFilesSerializer,
         responses={202: RecoverySerializer},
     )

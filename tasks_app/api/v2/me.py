@@ -18,15 +18,15 @@ class MeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     roles = serializers.ListField(child=serializers.ChoiceField(choices=[r.value for r in Role]))
     rights = serializers.ListField(child=serializers.CharField())
-    site = serializers.CharField(help_text="the queue that a pilot may serve; empty is any")
-    scope = serializers.CharField(help_text="what the token is good for: all, submit or read")
+    site = serializers.CharField(help_text="the queue that a pilot may serve; empty: any")
+    scope = serializers.CharField(help_text="scope of the token: all, submit or read")
     groups = serializers.ListField(
         child=serializers.CharField(), help_text="working groups whose tasks one may command"
     )
     member_of = serializers.ListField(
-        child=serializers.CharField(), help_text="working groups of which one may fetch the files that tasks made"
+        child=serializers.CharField(), help_text="working groups whose output files one may fetch"
     )
-    vo = serializers.CharField(help_text="the organisation whose issuer vouches for the caller; empty is this site")
+    vo = serializers.CharField(help_text="the VO whose issuer identifies the caller; empty: this site")
 
 
 class MeViewSet(Resource):
@@ -37,7 +37,7 @@ class MeViewSet(Resource):
 
     @extend_schema(
         summary="Who am I",
-        description="The caller's name, roles and rights. Nobody has the role anonymous and an empty name.",
+        description="The caller's name, roles and rights. Without a login: the role anonymous and an empty name.",
         responses=MeSerializer,
     )
     def retrieve(self, request: Any) -> Response:

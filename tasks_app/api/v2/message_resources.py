@@ -1,4 +1,4 @@
-"""Messages: the feed of what has changed, and the door for what other systems have to tell."""
+"""Messages: the feed of changes, and the endpoint for messages of other systems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MessageFilter(django_filters.FilterSet):
         min_value=0,
         max_value=LARGEST_ID,
         decimal_places=0,
-        label="Only messages behind this position",
+        label="Only messages after this position",
     )
     topic = ChoiceFilter(choices=[(t, t) for t in (outbox.TASKS, outbox.JOBS)])
 
@@ -57,7 +57,7 @@ class MessageSerializer(serializers.ModelSerializer[OutMessage]):
 class NewMessageSerializer(StrictSerializer):
     id = serializers.RegexField(
         f"^{MESSAGE_ID}$",
-        help_text="yours; the same id twice is one message",
+        help_text="chosen by the sender; the same id sent twice counts as one message",
         error_messages={
             "invalid": "An id has 1 to 128 letters, digits and _ . : @ + -, and begins with a letter or a digit."
         },
@@ -67,7 +67,7 @@ class NewMessageSerializer(StrictSerializer):
 
 
 class KeptMessageSerializer(serializers.ModelSerializer[InMessage]):
-    """A message that came in, and what became of it."""
+    """A received message and its result."""
 
     id = serializers.CharField(source="message_id")
     state = serializers.SerializerMethodField()
@@ -90,8 +90,8 @@ def sees_all(caller: Caller) -> bool:
 @extend_schema_view(
     list=extend_schema(
         summary="Feed of changes",
-        description="Changes of tasks and jobs, oldest first: of one's own tasks, for operators of all. To read on from "
-        "where one was: `after=` the last position.",
+        description="Changes of tasks and jobs, oldest first: of one's own tasks, or of all tasks for operators. To "
+        "continue, pass the last position as `after=`.",
     )
 )
 class MessageViewSet(Lists, Resource):
@@ -109,8 +109,8 @@ class MessageViewSet(Lists, Resource):
 
     @extend_schema(
         summary="Tell something",
-        description="For trusted systems. A message that is sent again under its id changes nothing; 409 when the id was "
-        "used for something else. Commands need the right to command anybody's tasks. Kinds: "
+        description="For trusted systems. A message that is sent again with the same id changes nothing; 409 when "
+        "the id was used for other content. Commands need the right to command anybody's tasks. Kinds: "
         + " ".join(
             f"{name} ({', '.join(f.name for f in kind.fields)}): {kind.meaning}" for name, kind in KINDS.items()
         ),

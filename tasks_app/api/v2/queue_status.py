@@ -28,16 +28,18 @@ class QueueStatusRowSerializer(serializers.ModelSerializer[QueueStatusLog]):
 
 class NewQueueStatusSerializer(StrictSerializer):
     status = Choice(choices=[(s, s) for s in Queue.STATUSES])
-    reason = ReasonField(max_length=LONGEST_REASON, help_text="why; all who look at the queue see it")
+    reason = ReasonField(max_length=LONGEST_REASON, help_text="reason; all who look at the queue see it")
     until = serializers.DateTimeField(
-        required=False, allow_null=True, help_text="when the lasting status before it comes back; null: it lasts"
+        required=False,
+        allow_null=True,
+        help_text="when the previous permanent status returns; null: the status is permanent",
     )
 
 
 @extend_schema_view(
     list=extend_schema(
         summary="Status history of a queue",
-        description="Newest first, whoever changed it. The status that holds now has no `ended_at`.",
+        description="Newest first, whoever changed it. The present status has no `ended_at`.",
     )
 )
 class QueueHistoryViewSet(Lists, Resource):
@@ -61,7 +63,7 @@ class QueueStatusViewSet(Resource):
 
     @extend_schema(
         summary="Set the status of a queue",
-        description="With a reason, and for a time if `until` is given. Who may: shifters and administrators.",
+        description="With a reason, and for a limited time if `until` is given. For shifters and administrators.",
         request=NewQueueStatusSerializer,
         responses={201: QueueStatusRowSerializer},
     )

@@ -1,4 +1,4 @@
-"""API v2: what the grid did over time, for whoever makes plots and reports of his own."""
+"""API v2: samples of the grid over time, for plots and reports."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class SampleSerializer(serializers.ModelSerializer[Sample]):
     list=extend_schema(
         summary="Samples of the grid",
         description="One every five minutes, of the whole grid, each site, each share and each pair of them that is in use; "
-        "an empty site or share is all. Jobs, cores and HS23 at that moment; finished, failed and the core seconds that "
-        "failed jobs took in the five minutes before it. Null: nobody looked.",
+        "an empty site or share means all. Jobs, cores and HS23 at that moment; finished jobs, failed jobs and the "
+        "core seconds of failed jobs in the five minutes before it. Null: not sampled.",
     )
 )
 class SampleViewSet(Lists, Resource):

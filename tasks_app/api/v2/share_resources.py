@@ -1,4 +1,4 @@
-"""API v2: how CPU is divided among global shares and work queues; the table of shares as the page shows it."""
+"""API v2: the division of CPU among global shares and work queues; the table of shares as on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from brokerage_app.models import GlobalShare
 from jedisite.identity.callers import Right
 from jedisite.web import exports
 from tasks_app.api.v2.base import FORMAT, Forms, Resource
-from tasks_app.usage.dividing import division
+from tasks_app.usage.cpu_division import division
 from tasks_app.usage.share_use import share_rows
 
 
@@ -36,7 +36,7 @@ class ShareNowSerializer(serializers.Serializer[Any]):
         source="branch.equivalent",
         default=None,
         allow_null=True,
-        help_text="ratio when what idle branches leave is given away",
+        help_text="ratio after the unused part of idle branches is redistributed",
     )
     figures = serializers.DictField(child=serializers.FloatField(), allow_null=True, help_text="leaves only")
 

@@ -1,4 +1,4 @@
-"""API v2: tasks, and what is done to them. Views translate, nothing more."""
+"""API v2: tasks and their commands. Views only translate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import Change
 from tasks_app.params.resubmission import Code
 from tasks_app.params.schema import ParamErrors, describe
-from tasks_app.submission import amending, assignment, command_queue, submitting
+from tasks_app.submission import assignment, command_queue, parameter_changes, submitting
 from tasks_app.submission.submitting import SubmissionRefusedError
 
 
@@ -52,12 +52,12 @@ _SUBMITTED: dict[int, int] = {
 @extend_schema_view(
     list=extend_schema(
         summary="Tasks",
-        description="Newest first. Priorities: a higher one comes first. `progress` in percent.",
+        description="Newest first. Tasks with a higher priority are served first. `progress` in per cent.",
     ),
     retrieve=extend_schema(
         summary="A task",
-        description="All its columns, with its datasets, the numbers of its jobs, and what the broker last said. Memory and "
-        "times in the units that stand beside them.",
+        description="All its columns, with its datasets, the numbers of its jobs, and the broker's last decision. "
+        "Memory and times are in the units given beside them.",
     ),
 )
 class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
@@ -99,14 +99,14 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     @extend_schema(
         summary="Submit a task",
         description="The body is the JEDI task-parameter dictionary; /api/v2/task-parameters/ describes every key. "
-        "The same caller and Idempotency-Key get the same task for 24 hours. With uniqueTaskName in the body, an analysis "
-        "of a name that a task has already runs that task again if it has ended (202), or is refused (409); with "
-        "allow_active=true a user's task that runs is changed in place (200).",
+        "For 24 hours, the same caller and Idempotency-Key get the same task. With uniqueTaskName in the body, an "
+        "analysis task with the name of an earlier task runs that task again if it has ended (202), or is refused "
+        "(409); with allow_active=true a user's running task is changed in place (200).",
         request={"application/json": parameters_schema()},
         responses={200: s.SubmittedSerializer, 201: s.NewTaskSerializer, 202: s.SubmittedSerializer},
         parameters=[
             OpenApiParameter(idempotency.HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),
-            OpenApiParameter(ALLOW_ACTIVE, OpenApiTypes.BOOL, description="change a task of the name that runs"),
+            OpenApiParameter(ALLOW_ACTIVE, OpenApiTypes.BOOL, description="change a running task of the same name"),
         ],
     )
     def create(self, request: Any) -> Response:
@@ -148,9 +148,9 @@ class TaskProgressViewSet(OfTask):
     serializer_class = s.TaskProgressSerializer
 
     @extend_schema(
-        summary="How far a task is",
-        description="For scripts that wait for it: its state, whether that is a final one, the input files that are done, and "
-        "the numbers of its jobs by state.",
+        summary="Progress of a task",
+        description="For scripts that wait for a task: its state, whether that state is final, the input files that "
+        "are done, and the numbers of its jobs by state.",
         responses=s.TaskProgressSerializer,
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
@@ -164,7 +164,7 @@ class TaskParamsViewSet(OfTask):
 
     @extend_schema(
         summary="The submitted dictionary of a task",
-        description="With what the refiner completed and what was changed since.",
+        description="With the refiner's additions and all later changes.",
         responses={200: parameters_schema()},
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
@@ -172,7 +172,9 @@ class TaskParamsViewSet(OfTask):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="History of a task", description="Its states with who and why, newest first.")
+    list=extend_schema(
+        summary="History of a task", description="Its states, each with who set it and why, newest first."
+    )
 )
 class TaskLogViewSet(Lists, OfTask):
     rights = {"list": Right.READ}
@@ -181,7 +183,7 @@ class TaskLogViewSet(Lists, OfTask):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Commands given to a task", description="Newest first, with what became of each.")
+    list=extend_schema(summary="Commands given to a task", description="Newest first, each with its result.")
 )
 class TaskCommandViewSet(Lists, OfTask):
     rights = {"list": Right.READ, "create": Right.SUBMIT}
@@ -190,7 +192,7 @@ class TaskCommandViewSet(Lists, OfTask):
 
     @extend_schema(
         summary="Give a command to a task",
-        description="409 when the task's state does not accept it. Task commando obeys it soon.",
+        description="409 when the task's state does not accept the command. The agent commando carries it out within seconds.",
         request=s.NewCommandSerializer,
         responses={202: s.CommandSerializer},
     )
@@ -215,10 +217,10 @@ class TaskCommandViewSet(Lists, OfTask):
 
 
 _CHANGES: Mapping[str, tuple[Change, Callable[..., str]]] = {
-    "priority": (Change.PRIORITY, amending.change_priority),
-    "gshare": (Change.SHARE, amending.change_share),
-    "attributes": (Change.NEEDS, amending.change_attributes),
-    "split_rule": (Change.SPLIT_RULE, amending.change_split_rule),
+    "priority": (Change.PRIORITY, parameter_changes.change_priority),
+    "gshare": (Change.SHARE, parameter_changes.change_share),
+    "attributes": (Change.NEEDS, parameter_changes.change_attributes),
+    "split_rule": (Change.SPLIT_RULE, parameter_changes.change_split_rule),
 }
 """What may stand in the body of a change: the act whose rights it needs, and the door."""
 
@@ -232,8 +234,8 @@ class TaskChangeViewSet(OfTask):
 
     @extend_schema(
         summary="Change a task",
-        description="All of it or, when a field is wrong or the task has ended (409), nothing. Priority and share are "
-        "for those who steer, the rest is for the owner, too.",
+        description="All changes are made, or none if a field is wrong or the task has ended (409). Priority and "
+        "share can be changed by production managers and administrators, the rest also by the owner.",
         request=s.TaskChangeSerializer,
         responses={200: s.TaskChangedSerializer},
     )
@@ -254,7 +256,7 @@ class TaskChangeViewSet(OfTask):
                     name: door(task_id, given[name], by=by, reason=given["reason"])
                     for name, (_, door) in wanted.items()
                 }
-        except amending.CannotChangeError as exc:
+        except parameter_changes.CannotChangeError as exc:
             raise Conflict(sentence(exc)) from exc
         except ParamErrors as exc:
             raise InvalidFields(
@@ -280,7 +282,7 @@ class TaskQueueViewSet(OfTask):
 
     @extend_schema(
         summary="Work queue and share of a task",
-        description="queue and share are the task's. The rest is what the queues and shares that are configured now say.",
+        description="queue and share are those of the task. The rest follows from the queues and shares as configured now.",
         responses=s.TaskQueueSerializer,
     )
     def retrieve(self, request: Any, task_id: int) -> Response:

@@ -22,7 +22,7 @@ from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params import command_parameters
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.kinds import Key
-from tasks_app.submission import amending, known_names
+from tasks_app.submission import known_names, parameter_changes
 from tasks_app.submission.assignment import check_share
 
 MOST_DATASETS = 200
@@ -86,7 +86,7 @@ class ProgressSerializer(serializers.Serializer[Any]):
 
 
 class VerdictSerializer(serializers.ModelSerializer[VerdictRecord]):
-    """What the broker last said of the task; `skipped` has [site, code, sentence, numbers] of each site that was left out,
+    """The broker's last decision on the task; `skipped` has [site, code, sentence, numbers] of each site that was left out,
     `chosen` [site, weight, factors] of those that may get jobs."""
 
     class Meta:
@@ -206,7 +206,7 @@ class NewCommandSerializer(StrictSerializer):
 
 
 class NewTaskSerializer(TaskSerializer):
-    """A task that was submitted just now, with sentences on what was taken and may not be what was meant."""
+    """A newly submitted task, with warnings about parameters that may not be what was meant."""
 
     warnings = serializers.SerializerMethodField()
 
@@ -215,7 +215,7 @@ class NewTaskSerializer(TaskSerializer):
 
 
 class SubmittedSerializer(serializers.Serializer[Any]):
-    """What became of a submission under a name that a task has already. The code is PanDA's: 3 again, 5 changed."""
+    """The result of a submission under the name of an existing task. The code is PanDA's: 3 runs again, 5 changed."""
 
     id = serializers.IntegerField(source="task_id")
     code = serializers.IntegerField(source="decision.code")
@@ -248,24 +248,24 @@ class TaskChangeSerializer(StrictSerializer):
         return value
 
     def validate_attributes(self, value: dict[str, Any]) -> dict[str, Any]:
-        _checked(lambda: amending.check_attributes(value))
+        _checked(lambda: parameter_changes.check_attributes(value))
         return value
 
     def validate_split_rule(self, value: dict[str, Any]) -> dict[str, Any]:
-        _checked(lambda: amending.check_rules(value))
+        _checked(lambda: parameter_changes.check_rules(value))
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):
-            raise serializers.ValidationError("Nothing to change is given.")
+            raise serializers.ValidationError("No change is given.")
         if empty := [name for name in ("attributes", "split_rule") if attrs.get(name) == {}]:
-            raise serializers.ValidationError({name: "Nothing to change is given. Leave it out." for name in empty})
+            raise serializers.ValidationError({name: "No change is given: leave this field out." for name in empty})
         return attrs
 
 
 class TaskChangedSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
-    done = serializers.DictField(child=serializers.CharField(), help_text="a sentence for each change")
+    done = serializers.DictField(child=serializers.CharField(), help_text="one sentence for each change")
 
 
 class TriedSerializer(serializers.Serializer[Any]):

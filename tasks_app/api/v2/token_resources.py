@@ -25,8 +25,8 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class NewTokenSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=100, validators=[check_one_line], help_text="what it is for")
-    scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
+    name = serializers.CharField(max_length=100, validators=[check_one_line], help_text="purpose of the token")
+    scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="scope of the token")
     days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
 
 
@@ -42,7 +42,7 @@ class MadeTokenSerializer(TokenSerializer):
 @extend_schema_view(
     list=extend_schema(
         summary="One's own tokens",
-        description="Newest first. The tokens themselves are shown when they are made, and never again.",
+        description="Newest first. A token itself is shown only once, when it is made.",
     )
 )
 class TokenViewSet(Lists, Resource):
@@ -57,7 +57,7 @@ class TokenViewSet(Lists, Resource):
 
     @extend_schema(
         summary="Make a token for oneself",
-        description="The token is shown this once. One that is made with a token ends no later than that one.",
+        description="The token is shown only in this answer. A token made with another token expires no later than that one.",
         request=NewTokenSerializer,
         responses={201: MadeTokenSerializer},
     )
@@ -81,7 +81,7 @@ class TokenViewSet(Lists, Resource):
         data = {**TokenSerializer(row).data, "token": token}
         return Response(data, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
-    @extend_schema(summary="Revoke a token", description="It works no more.", request=None, responses={204: None})
+    @extend_schema(summary="Revoke a token", description="The token is revoked.", request=None, responses={204: None})
     def destroy(self, request: Any, pk: int) -> Response:
         actor = self.actor()
         row = self.get_queryset().filter(pk=pk).first()

@@ -32,9 +32,10 @@ class WhyViewSet(Resource):
 class TaskWhyViewSet(WhyViewSet):
     @extend_schema(
         summary="Why a task waits",
-        description="The gates that a task passes, in order: the first whose answer is no is what it waits for. With them "
-        "the last verdict of each broker (every skipped site with code, sentence and advice, and the sites that came near), "
-        "the verdicts of the last 48 hours, and how many tasks of the same share and work queue come before.",
+        description="The gates that a task passes, in order: the task waits for the first gate whose answer is no. "
+        "Also the last verdict of each broker (every skipped site with code, sentence and advice, and the sites that "
+        "nearly qualified), the verdicts of the last 48 hours, and the number of tasks of the same share and work "
+        "queue that come first.",
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
@@ -50,8 +51,9 @@ class JobWhyViewSet(Resource):
 
     @extend_schema(
         summary="What a job waits for",
-        description="The gates that a job passes, in order: the first whose answer is no is what it waits for. With them the "
-        "decision that sent it to its site, signs of pilots there, and how many jobs of the site go first.",
+        description="The gates that a job passes, in order: the job waits for the first gate whose answer is no. "
+        "Also the decision that sent it to its site, the last calls of pilots there, and the number of jobs at the "
+        "site that go first.",
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, job_id: int) -> Response:
@@ -82,8 +84,8 @@ class VerdictRowSerializer(serializers.ModelSerializer[VerdictRecord]):
 @extend_schema_view(
     list=extend_schema(
         summary="Decisions on where a task runs",
-        description="Newest first; the same decision again only counts as a repeat. The latest ones stand with every "
-        "number in /api/v2/tasks/{task_id}/why/.",
+        description="Newest first; an unchanged decision only counts as a repeat. The latest ones are given with "
+        "every number in /api/v2/tasks/{task_id}/why/.",
     )
 )
 class VerdictViewSet(Lists, OfTask):
@@ -95,8 +97,8 @@ class VerdictViewSet(Lists, OfTask):
 class SiteWhyViewSet(WhyViewSet):
     @extend_schema(
         summary="Why a site gets no work",
-        description="What the brokers said of a queue for the tasks that are open: by code with examples, which tasks came "
-        "near, and decisions by day.",
+        description="The brokers' reasons against a queue for the open tasks: by code with examples, with the tasks "
+        "that it nearly got, and decisions by day.",
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, name: str) -> Response:
@@ -134,10 +136,11 @@ class TaskWhatIfViewSet(Resource):
     filter_backends = []
 
     @extend_schema(
-        summary="Decide on a task's sites again under changes",
-        description="The last decision on its jobs is made again on the grid as it was, once as it is and once with the "
-        "changes; nothing is touched. `reasons` has sites that are skipped by another code, `numbers` those that are skipped "
-        "by the same code with another sentence. 409 when no decision is kept with its grid.",
+        summary="Repeat the decision on a task's sites with changes",
+        description="The last decision on its jobs is made again on the grid of that time, once unchanged and once "
+        "with the changes; nothing is stored. `reasons` lists sites that are skipped with another code, `numbers` "
+        "those skipped with the same code and another sentence. 409 when no decision was kept together with its "
+        "grid.",
         request=WhatIfSerializer,
         responses={200: OpenApiTypes.OBJECT},
     )
@@ -147,7 +150,7 @@ class TaskWhatIfViewSet(Resource):
         body.is_valid(raise_exception=True)
         lines = body.validated_data["changes"]
         try:
-            return Response(deciding_again.told(*deciding_again.for_task(task_id, lines)))
+            return Response(deciding_again.as_plain(*deciding_again.for_task(task_id, lines)))
         except ChangeError as exc:
             where = f"changes.{lines.index(exc.line)}"
             raise InvalidFields([{"field": where, "rule": "change", "message": exc.why}]) from exc

@@ -1,1 +1,1 @@
-"""The rules by which something needs somebody: facts in, findings out. Pure, one function a rule."""
+"""The rules for attention items: facts in, findings out. Pure, one function per rule."""

@@ -30,19 +30,19 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
         "paused_agent": Kind("Agents that are paused", 78, "warn", "shifter"),
-        "trouble": Kind("Tasks at which an agent fails", 88, "bad", "expert"),
-        "backlog": Kind("Queues that are full", 85, "bad", "expert"),
+        "trouble": Kind("Tasks on which an agent fails", 88, "bad", "expert"),
+        "backlog": Kind("Backlogs of the server", 85, "bad", "expert"),
         "all_closed": Kind("No queue takes jobs", 86, "bad", "shifter"),
         "nothing_runs": Kind("Nothing runs although jobs are queued or tasks wait for jobs", 84, "bad", "shifter"),
         "no_calls": Kind("No pilot asks for jobs", 83, "bad", "shifter"),
         "failures": Kind("Failure spikes", 75, "bad", "shifter"),
-        "black_hole": Kind("Worker nodes that fail everything", 72, "bad", "site"),
+        "black_hole": Kind("Worker nodes that fail nearly all jobs", 72, "bad", "site"),
         "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
-        "full_storage": Kind("Storage that is full", 60, "bad", "site"),
+        "full_storage": Kind("Full storage", 60, "bad", "site"),
         "offline": Kind("Sites newly closed, or closed with queued jobs", 55, "warn", "site"),
         "stuck_task": Kind("Stuck tasks", 50, "bad", "shifter"),
-        "data": Kind("Data that does not come", 45, "warn", "shifter"),
-        "asks": Kind("Tasks that ask for a person", 40, "warn", "owner"),
+        "data": Kind("Input data that does not arrive", 45, "warn", "shifter"),
+        "asks": Kind("Tasks that need a person", 40, "warn", "owner"),
         "share": Kind("Shares far from their target", 35, "warn", "expert"),
     }
 )
@@ -80,7 +80,7 @@ class Found:
 
 
 def few(found: Sequence[Found], rest: str, path: str) -> Iterator[Found]:
-    """Findings of one kind, told one by one when they are few; else the first ones and one that stands for the rest.
+    """Findings of one kind: all of them when they are few, else the first ones and one that stands for the rest.
 
     `rest` follows the number of the others in a sentence; `path` lists them all.
     """

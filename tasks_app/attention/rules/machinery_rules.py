@@ -34,7 +34,7 @@ def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
 
 
 def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
-    """Agents that somebody has paused, at once: what they do stands still for everybody, whom no other page tells why."""
+    """Paused agents, at once: their work stops for everybody, and no other page shows why."""
     found = []
     for agent in agents:
         if not agent.paused:
@@ -42,9 +42,7 @@ def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
         text = sentence(
             f"Agent {agent.name} is paused {agent.pause}".rstrip(),
             agent.title,
-            f"{plural(agent.tasks, 'open task is', 'open tasks are')} in states that it looks at"
-            if agent.tasks
-            else "",
+            f"{plural(agent.tasks, 'open task is', 'open tasks are')} in states that it handles" if agent.tasks else "",
         )
         path = address("agents", agent.name)
         found.append(Found("paused_agent", agent.name, text, path, "", agent.tasks, "tasks", agent.paused_at))
@@ -52,19 +50,17 @@ def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
 
 
 def troubles(facts: Iterable[TroubleFact]) -> Iterator[Found]:
-    """Tasks and jobs that an agent has left aside, since its work on them failed unexpectedly."""
+    """Tasks and jobs that an agent has put aside because its work on them failed unexpectedly."""
     found = []
     for fact in sorted(facts, key=lambda one: (one.since, one.agent, one.kind, one.subject)):
         task = f"Task {fact.task} {fact.name[:80]}".strip() if fact.task is not None else ""
         subject = ", ".join(filter(None, (task, f"job {fact.subject}" if fact.kind == "job" else "")))
         times = in_a_row(fact.failures)
-        text = sentence(
-            f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed at it {times}", fact.error
-        )
+        text = sentence(f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed {times}", fact.error)
         path = address("tasks", fact.task, "why") if fact.task is not None else address("jobs", fact.subject)
         key = f"{fact.agent}:{fact.kind}:{fact.subject}"
         found.append(Found("trouble", key, text, path, fact.user, fact.failures, "failures", fact.since))
-    yield from few(found, "tasks and jobs have been left aside by an agent", address("agents"))
+    yield from few(found, "tasks and jobs have been put aside by an agent", address("agents"))
 
 
 def full_queues(backlogs: Iterable[BacklogFact]) -> Iterator[Found]:

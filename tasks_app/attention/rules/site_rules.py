@@ -147,7 +147,7 @@ def closed(sites: Iterable[ClosedFact], now: datetime) -> Iterator[Found]:
         if site.new in TAKES_JOBS or not (newly or holds):
             continue
         became = f"{site.name} went from {site.old} to {site.new}" if site.old else f"{site.name} is {site.new}"
-        stay = f"{site.queued} of them queued, which pilots do not get" if holds else ""
+        stay = f"{site.queued} of them queued, which pilots cannot get" if holds else ""
         text = sentence(
             f"{became} by {site.by}" if site.by and site.old else became,
             site.reason[:200],
@@ -174,7 +174,7 @@ def full_storage(stores: Iterable[StorageFact]) -> Iterator[Found]:
 
 
 def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:
-    """Worker nodes that swallow jobs: nearly all fail, and soon, while the rest of their site works."""
+    """Worker nodes where nearly all jobs fail quickly, while the rest of their site works."""
     found = []
     for hole in holes:
         ends = hole.ends
@@ -182,7 +182,7 @@ def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:
         key = f"{ends.site}:{ends.node}"[:150]
         path = f"{address('jobs')}?{query}"
         found.append(Found("black_hole", key, sentence(hole.sentence), path, ends.site, ends.failed, "failed jobs"))
-    yield from few(largest(found), "worker nodes fail nearly everything", address("sites"))
+    yield from few(largest(found), "worker nodes fail nearly all jobs", address("sites"))
 
 
 def starved_shares(shares: Iterable[ShareFact]) -> Iterator[Found]:

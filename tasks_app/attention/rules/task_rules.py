@@ -19,8 +19,8 @@ ASKS_AFTER: Final[Mapping[str, timedelta]] = {
 """How long a task may be in a state before that is somebody's business."""
 STAGING_AFTER: Final = timedelta(hours=12)
 _WORDS: Final = {
-    "exhausted": "is exhausted and has needed a decision",
-    "pending": "could do nothing",
+    "exhausted": "is exhausted and has waited for a decision",
+    "pending": "has made no progress",
     "throttled": "is held back",
 }
 
@@ -40,7 +40,7 @@ def stuck(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
 
 
 def asks_a_person(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
-    """Tasks that go on only when somebody decides, and those that have been set aside for long."""
+    """Tasks that continue only after a decision, and tasks that have been held back for long."""
     by_status: dict[str, list[Found]] = {status: [] for status in ASKS_AFTER}
     for task in sorted(tasks, key=lambda t: (t.since, t.id)):
         age = now - task.since
@@ -54,7 +54,7 @@ def asks_a_person(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
 
 
 def data_stalls(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
-    """Tasks whose input has been staged for too long, or has files that are nowhere."""
+    """Tasks whose input has been in staging for too long, or has missing files."""
     found = []
     for task in sorted(tasks, key=lambda t: (-t.missing_files, t.since, t.id)):
         age = now - task.since

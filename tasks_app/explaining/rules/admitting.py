@@ -33,10 +33,10 @@ STATUS: Final = Setting("status", "status", "status")
 SETTINGS: Final[Mapping[str, Setting]] = {
     codes.LOW_MEMORY: Setting("max_memory_mb", "max_memory_mb", "memory of a slot", "MB", of_slot=True),
     codes.HIGH_MEMORY: Setting(
-        "min_memory_mb", "min_memory_mb", "least memory of a job", "MB", raises=False, of_slot=True
+        "min_memory_mb", "min_memory_mb", "minimum memory of a job", "MB", raises=False, of_slot=True
     ),
     codes.SHORT_WALLTIME: Setting("max_walltime_s", "max_walltime_s", "time limit", "s"),
-    codes.LONG_WALLTIME: Setting("min_walltime_s", "min_walltime_s", "least time of a job", "s", raises=False),
+    codes.LONG_WALLTIME: Setting("min_walltime_s", "min_walltime_s", "minimum walltime of a job", "s", raises=False),
     codes.SCRATCH_DISK: Setting("work_dir_mb", "work_dir_mb", "scratch disk of a slot", "MB", of_slot=True),
     codes.TOO_FEW_CORES: Setting("core_count", "cores", "cores of a slot"),
     codes.SITE_OFFLINE: STATUS,

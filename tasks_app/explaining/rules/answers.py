@@ -13,12 +13,12 @@ from jedisite.vocabulary.words import plural
 Answer = Literal["yes", "no", "not asked", "not reached"]
 
 
-NOTHING_HELPS: Final = "No single change was found that would let a site take its jobs. "
+NOTHING_HELPS: Final = "No single change was found that would let a site accept its jobs. "
 """Where changes were tried at all sites; else LITTLE_TRIED."""
 LITTLE_TRIED: Final = (
-    "No change that was tried lets a site take its jobs; on a grid of this size none was tried at {}. "
+    "No change that was tried lets a site accept its jobs; on a grid of this size none was tried at {}. "
 )
-LOOK: Final = "The list of sites says why each refuses them; What if tries several changes at once."
+LOOK: Final = "The list of sites shows why each site refuses the jobs; What if tries several changes at once."
 
 
 @dataclass(frozen=True, slots=True)

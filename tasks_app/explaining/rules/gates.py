@@ -46,9 +46,9 @@ Ask = Callable[[WhyFacts], Gate]
 
 
 def _turns(facts: WhyFacts) -> Gate:
-    title, trouble = "Agents get on with it", facts.trouble
+    title, trouble = "Agents work on the task", facts.trouble
     if facts.status in TASK_FINAL:
-        return Gate("turns", title, "yes", "", "no agent has left it aside")
+        return Gate("turns", title, "yes", "", "no agent has put it aside")
     agent = facts.agent if not facts.waits_for_jobs else None
     late = _overdue(agent) if agent is not None else ""
     if trouble is None and agent is not None and late:
@@ -57,21 +57,19 @@ def _turns(facts: WhyFacts) -> Gate:
             "turns", title, "no", refusal_codes.AGENT_PAUSED if agent.paused else refusal_codes.AGENT_LATE, late
         )
     if trouble is None:
-        return Gate("turns", title, "yes", "", "no agent has left it aside")
+        return Gate("turns", title, "yes", "", "no agent has put it aside")
     times = in_a_row(trouble.failures)
-    sentence = f"the agent {trouble.agent} has failed at it {times}, and tries again later: {trouble.error}"
+    sentence = f"the agent {trouble.agent} has failed {times} at this task and will retry later: {trouble.error}"
     return Gate("turns", title, "no", refusal_codes.AGENT_FAILS, sentence, trouble.since)
 
 
 def _state(facts: WhyFacts) -> Gate:
     def no(code: str, sentence: str) -> Gate:
-        return Gate("state", "The state allows jobs", "no", code, sentence, facts.state_since)
+        return Gate("state", "The state of the task allows jobs", "no", code, sentence, facts.state_since)
 
     status = facts.status
     if status in RUNS_AGAIN and facts.sites_gone:
-        gone = (
-            f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
-        )
+        gone = f"{', '.join(facts.sites_gone[:NAMED])} no longer exist{'s' if len(facts.sites_gone) == 1 else ''}"
         return no(refusal_codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
     if facts.nothing_left:
         return no(refusal_codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
@@ -90,12 +88,14 @@ def _state(facts: WhyFacts) -> Gate:
     if status in TASK_FINAL:
         return no(refusal_codes.TASK_ENDED, facts.error_dialog or f"the task is {status}")
     if status == T.PAUSED:
-        return no(refusal_codes.TASK_PAUSED, facts.error_dialog or "somebody paused it")
+        return no(refusal_codes.TASK_PAUSED, facts.error_dialog or "the task was paused")
     if status == T.EXHAUSTED:
-        return no(refusal_codes.TASK_STOPPED_BY_ITSELF, facts.error_dialog or "it stopped by itself")
+        return no(
+            refusal_codes.TASK_STOPPED_BY_ITSELF, facts.error_dialog or "the task has stopped and waits for a decision"
+        )
     if status in ENDING:
         return no(refusal_codes.TASK_ENDING, facts.error_dialog or f"the task is {status}")
-    return Gate("state", "The state allows jobs", "yes", "", f"the task is {status}", facts.state_since)
+    return Gate("state", "The state of the task allows jobs", "yes", "", f"the task is {status}", facts.state_since)
 
 
 def _inputs(facts: WhyFacts) -> Gate:
@@ -113,9 +113,9 @@ def _inputs(facts: WhyFacts) -> Gate:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
         return Gate("inputs", title, "no", refusal_codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread:
-        sentence = f"{unread[0].name} is not read yet"
+        sentence = f"{unread[0].name} has not been read yet"
         if len(unread) > 1:
-            sentence += f", and {plural(len(unread) - 1, 'more is', 'more are')} not read"
+            sentence += f", and {plural(len(unread) - 1, 'more has', 'more have')} not been read"
         if facts.error_dialog:
             sentence += f": {facts.error_dialog}"
         return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_READ, sentence, facts.state_since)
@@ -123,7 +123,7 @@ def _inputs(facts: WhyFacts) -> Gate:
         waits_for_parent = parent is not None and not parent.has_ended
         code = refusal_codes.PARENT_NOT_FINISHED if waits_for_parent else refusal_codes.INPUT_NOT_READ
         return Gate(
-            "inputs", title, "no", code, facts.error_dialog or "its input is looked for again", facts.state_since
+            "inputs", title, "no", code, facts.error_dialog or "its input is looked up again", facts.state_since
         )
     left, files = sum(one.files_left for one in facts.inputs), sum(one.files for one in facts.inputs)
     if facts.inputs and not left:
@@ -139,7 +139,7 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
     if facts.waits_for_jobs:
         return Gate("inputs", title, "yes", "", f"{_all_in_jobs(files - facts.held)} in jobs or done")
     if facts.held:
-        sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
+        sentence = f"the scouts have ended and are judged next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
     if facts.next_look is not None:
         return Gate(
@@ -153,7 +153,7 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
 def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
     """What the feeder has said of inputs that may still get files, and when it looks again."""
     held = sum(one.held for one in facts.inputs)
-    said = f"{waits(held, 'file')} for more files, or until no more are to come"
+    said = f"{waits(held, 'file')} for more files, or until the dataset is closed"
     if not held:
         said = (
             f"none of {plural(files, 'file')} is left; more may come"
@@ -163,7 +163,7 @@ def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
     if facts.status == T.DEFINED and facts.error_dialog:
         said = facts.error_dialog
     is_due = facts.now is not None and next_look <= facts.now
-    return f"{said}; the next look is {'due now' if is_due else f'at {next_look:%H:%M:%S} UTC'}"
+    return f"{said}; the next check is {'due now' if is_due else f'at {next_look:%H:%M:%S} UTC'}"
 
 
 def _all_in_jobs(files: int) -> str:
@@ -171,7 +171,7 @@ def _all_in_jobs(files: int) -> str:
 
 
 def _throttle(facts: WhyFacts) -> Gate:
-    title = "Nothing throttles it"
+    title = "The task is not throttled"
     if facts.status == T.THROTTLED:
         return Gate("throttle", title, "no", refusal_codes.TASK_THROTTLED, facts.error_dialog, facts.state_since)
     for verdict in (facts.throttle, facts.verdict):
@@ -180,13 +180,13 @@ def _throttle(facts: WhyFacts) -> Gate:
         return Gate(
             "throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at, helps=verdict.advice
         )
-    return Gate("throttle", title, "yes", "", facts.allowed or "no limit on its work queue or share concerns it")
+    return Gate("throttle", title, "yes", "", facts.allowed or "no limit of its work queue or share applies")
 
 
 def _agent(facts: WhyFacts) -> Gate:
-    title, agent = "An agent looks at it", facts.agent
+    title, agent = "An agent handles the task", facts.agent
     if agent is None:
-        return Gate("agent", title, "not asked", "", f"no agent looks at tasks that are {facts.status}")
+        return Gate("agent", title, "not asked", "", f"no agent handles tasks in the state {facts.status}")
     overdue = _overdue(agent)
     if agent.paused:
         return Gate("agent", title, "no", refusal_codes.AGENT_PAUSED, overdue)
@@ -195,7 +195,7 @@ def _agent(facts: WhyFacts) -> Gate:
         sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
         return Gate("agent", title, "no", refusal_codes.AGENT_LATE, sentence)
     if agent.silent_s is None:
-        sentence = f"the agent {agent.name} has never run, and should run every {agent.period_s:g} s"
+        sentence = f"the agent {agent.name} has never run, but should run every {agent.period_s:g} s"
         return Gate("agent", title, "no", refusal_codes.AGENT_LATE, sentence)
     if overdue:
         return Gate("agent", title, "no", refusal_codes.AGENT_LATE, overdue)
@@ -210,13 +210,15 @@ def _overdue(agent: AgentFact) -> str:
         return f"the agent {agent.name} is paused {agent.pause}".rstrip()
     if agent.silent_s is None or agent.silent_s <= max(LATE_PERIODS * agent.period_s, 60):
         return ""
-    return f"the agent {agent.name} ended its last pass {agent.silent_s:.0f} s ago, and should run every {agent.period_s:g} s"
+    return f"the agent {agent.name} ended its last pass {agent.silent_s:.0f} s ago, but should run every {agent.period_s:g} s"
 
 
 def _nucleus(facts: WhyFacts) -> Gate:
-    title = "Its outputs have a place to be gathered"
+    title = "The task has a nucleus"
     if facts.status != T.ASSIGNING:
-        says = f"they are gathered at {facts.nucleus}" if facts.nucleus else "its outputs stay where they are made"
+        says = (
+            f"its outputs are gathered at {facts.nucleus}" if facts.nucleus else "its outputs stay where they are made"
+        )
         return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", says)
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:
@@ -225,13 +227,13 @@ def _nucleus(facts: WhyFacts) -> Gate:
 
 
 def _sites(facts: WhyFacts) -> Gate:
-    title, verdict = "A site takes its jobs", facts.verdict
+    title, verdict = "A site accepts its jobs", facts.verdict
     if verdict is None:
         if facts.status == T.PENDING:
             return Gate("sites", title, "no", refusal_codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
         if not facts.jobs and facts.status in TASK_GENERATING:
             if facts.passed_over:
-                sentence = f"{facts.allowed.rstrip('.')}; tasks that come before it have had them so far"
+                sentence = f"{facts.allowed.rstrip('.')}; tasks ahead of it have used them up so far"
                 return Gate(
                     "sites",
                     title,
@@ -242,9 +244,9 @@ def _sites(facts: WhyFacts) -> Gate:
                     helps=facts.ration_helps,
                 )
             due = f": {facts.agent.last_pass}; {facts.agent.next_pass}" if facts.agent is not None else ""
-            sentence = f"no broker has looked at it yet{due.rstrip('; ')}"
+            sentence = f"no broker has decided on it yet{due.rstrip('; ')}"
             return Gate("sites", title, "no", refusal_codes.NOT_LOOKED_AT, sentence, facts.state_since)
-        return Gate("sites", title, "not asked", "", "the broker has not been asked yet")
+        return Gate("sites", title, "not asked", "", "no broker has decided on it yet")
     if not verdict.chosen and not verdict.is_throttle:
         return Gate("sites", title, "no", verdict.code, verdict.sentence, facts.since(verdict))
     if facts.status == T.PENDING:
@@ -259,7 +261,7 @@ def _of_new_jobs(ask: Ask) -> Ask:
         gate = ask(facts)
         if not facts.waits_for_jobs or gate.answer == "yes":
             return gate
-        return Gate(gate.name, gate.title, "not asked", "", "no new job is to be made now")
+        return Gate(gate.name, gate.title, "not asked", "", "no new job is needed now")
 
     return asked
 
@@ -289,7 +291,7 @@ def walk(facts: WhyFacts) -> tuple[Gate, ...]:
     for ask in GATES:
         gate = ask(facts)
         if stopped and facts.status in TASK_FINAL:
-            gate = Gate(gate.name, gate.title, "not asked", "", f"nothing is waited for: the task is {facts.status}")
+            gate = Gate(gate.name, gate.title, "not asked", "", f"nothing: the task is {facts.status}")
         elif stopped and gate.answer == "no":
             gate = Gate(gate.name, gate.title, "not reached", gate.code, gate.sentence, gate.since)
         stopped = stopped or gate.answer == "no"

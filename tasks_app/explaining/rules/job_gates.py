@@ -124,7 +124,7 @@ def _alive(facts: JobFacts) -> Gate:
 
 
 def _brokered(facts: JobFacts) -> Gate:
-    title = "A site was chosen for it"
+    title = "A site was chosen for the job"
     if not facts.site:
         return Gate("brokered", title, "no", job_refusal_codes.NO_SITE_CHOSEN, "the job has no site", facts.made_at)
     chosen = facts.chosen
@@ -136,7 +136,7 @@ def _brokered(facts: JobFacts) -> Gate:
 
 
 def _activated(facts: JobFacts) -> Gate:
-    name, title = "activated", "Its library and input are there"
+    name, title = "activated", "Its library and input are ready"
     found = _gate(name, title, facts, reached=(J.ACTIVATED,), stage=1, says="it was activated")
     if found is not None:
         return found
@@ -162,9 +162,9 @@ def _open(facts: JobFacts) -> Gate:
     if found is not None:
         return found
     if not facts.waits_for_pilot or facts.pilot is None:
-        return Gate(name, title, "not asked", "", "it waits at no queue yet")
+        return Gate(name, title, "not asked", "", "the job is not queued yet")
     if facts.pilot.closed:
-        said = f"it waits at {facts.site}: {facts.pilot.closed}"
+        said = f"the job waits at {facts.site}: {facts.pilot.closed}"
         return Gate(
             name, title, "no", refusal_codes.JOBS_AT_CLOSED_QUEUE, said, facts.reached.get(J.ACTIVATED, facts.since)
         )
@@ -195,21 +195,23 @@ def _turn(facts: JobFacts) -> Gate:
     if facts.stage >= 2:
         return Gate(name, title, "yes")
     if not facts.waits_for_pilot:
-        return Gate(name, title, "not asked", "", "it is not in the queue of its site yet")
+        return Gate(name, title, "not asked", "", "the job is not queued at its site yet")
     if facts.unwalled:
-        said = f"{facts.site} runs jobs of administrators only, as nothing keeps payloads apart there: {facts.unwalled}"
+        said = (
+            f"{facts.site} runs only jobs of administrators, because payloads are not isolated there: {facts.unwalled}"
+        )
         return Gate(
             name, title, "no", job_refusal_codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since)
         )
     queue = facts.queue
     if not queue.ahead:
-        return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets it")
+        return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets this one")
     said = ""
     if queue.own == 1:
-        said = "1 job of its share goes first: it has more priority, or the same and is older"
+        said = "1 job of its share goes first: it has a higher priority, or the same and is older"
     elif queue.own:
         own = f"{CAP}+" if queue.own > CAP else str(queue.own)
-        said = f"{own} jobs of its share go first: they have more priority, or the same and are older"
+        said = f"{own} jobs of its share go first: they have a higher priority, or the same and are older"
     if queue.shares:
         goes = "goes first" if queue.shares == 1 else "go first"
         before = f"{plural(queue.shares, 'job')} of shares that are served before {goes}, of {queue.first} the next"
@@ -221,14 +223,14 @@ def _turn(facts: JobFacts) -> Gate:
 
 def _sent(facts: JobFacts) -> Gate:
     name, title = "sent", "A pilot has it"
-    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="it was handed to a pilot")
-    return found or Gate(name, title, "no", refusal_codes.NO_JOB_RUNS, "no pilot has taken it yet", facts.since)
+    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="the job was handed to a pilot")
+    return found or Gate(name, title, "no", refusal_codes.NO_JOB_RUNS, "no pilot has taken the job yet", facts.since)
 
 
 def _running(facts: JobFacts) -> Gate:
     name, title = "running", "Its payload runs"
     silent = facts.silent_s
-    heard = "no sign of life yet" if silent is None else f"the last sign of life came {silent:.0f} s ago"
+    heard = "no sign of life yet" if silent is None else f"the last heartbeat came {silent:.0f} s ago"
     if facts.timeout_s is not None and facts.counted_s > facts.timeout_s:
         said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
         return Gate(name, title, "no", job_refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
@@ -240,8 +242,8 @@ def _running(facts: JobFacts) -> Gate:
 
 
 _ENDING: Final = {
-    J.HOLDING: (job_refusal_codes.JOB_IS_BOOKED, "its report is there and not booked yet"),
-    J.TRANSFERRING: (job_refusal_codes.JOB_OUTPUT_MOVES, "its outputs are moved to where they are gathered"),
+    J.HOLDING: (job_refusal_codes.JOB_IS_BOOKED, "its report has arrived and is not recorded yet"),
+    J.TRANSFERRING: (job_refusal_codes.JOB_OUTPUT_MOVES, "its outputs are being transferred to the nucleus"),
     J.MERGING: (job_refusal_codes.JOB_OUTPUT_MERGES, "its outputs wait to be merged"),
 }
 

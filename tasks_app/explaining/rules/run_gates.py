@@ -85,7 +85,7 @@ def by_running(facts: WhyFacts) -> Gate:
     waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
     if ending and not waiting:
         return Gate(
-            "running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next"
+            "running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are stored next"
         )
     sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs" if waiting else "no job of the task runs"
     if started:

@@ -107,7 +107,7 @@ class PilotFact:
     """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one asked for a job; None when none did.
 
     waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
-    status    of the queue, with the reason of whoever set it; "" when the queue does not exist any more
+    status    of the queue, with the reason of whoever set it; "" when the queue no longer exists
     until     when the status ends (UTC); None: when somebody changes it
     known_s   seconds since the queue was added; None when nobody has noted that
     at_pilots jobs of anybody that pilots have there; called_at: when one asked last
@@ -129,7 +129,7 @@ class PilotFact:
     def closed(self) -> str:
         """Why no job runs at the queue, whether pilots ask or not; "" when jobs do."""
         if not self.status:
-            return "the queue does not exist any more"
+            return "the queue no longer exists"
         if self.status not in _CLOSED:
             return ""
         until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""

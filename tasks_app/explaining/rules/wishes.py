@@ -43,7 +43,7 @@ def _number(name: str, text: str) -> int:
 def _names(name: str, text: str) -> list[str]:
     found = [part.strip() for part in text.replace(",", " ").split()]
     if len(found) > MOST_NAMES:
-        raise WishError(name, f"{len(found)} names are given, {MOST_NAMES} are the most")
+        raise WishError(name, f"{len(found)} names are given, the limit is {MOST_NAMES}")
     return found
 
 
@@ -93,7 +93,7 @@ def _data(text: str, needs: TaskNeeds) -> list[str]:
         return [_line("inputs", [])]
     endpoints = _names("data", text)
     if not needs.inputs:
-        raise WishError("data", "the decision knew of no input data")
+        raise WishError("data", "the decision used no input data")
     inputs = as_json(needs)["inputs"]
     for data in inputs:
         whole = {"files": data.get("files", 0), "size_mb": data.get("size_mb", 0.0)}

@@ -17,7 +17,7 @@ FULL_WAIT: Final = timedelta(seconds=2)
 """Until a task whose sites are full is looked at again; a job that starts or ends makes room earlier."""
 UNREAD_WAIT: Final = timedelta(seconds=30)
 """Until a task is looked at again one of whose inputs has to be read first."""
-NOT_FILLED: Final = "the files that are left do not fill a job yet; more are to come"
+NOT_FILLED: Final = "the remaining files do not fill a job yet; more files are expected"
 
 
 class Until(Enum):
@@ -70,7 +70,7 @@ def lacking(plan: JobPlan) -> str:
         grows = "; it still grows" if short.grows else ""
         return f"the secondary dataset {short.name} has too few files left for the next job{grows}"
     if plan.too_short:
-        return f"the next job would be too short for the sites that could take it: {', '.join(plan.too_short)}"
+        return f"the next job would be too short for the sites that could run it: {', '.join(plan.too_short)}"
     return ""
 
 

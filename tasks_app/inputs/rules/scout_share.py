@@ -62,7 +62,7 @@ def release(rule: SplitRule, masters: Sequence[MasterFiles]) -> ScoutRelease:
         left = max(left - chunks, 0)
     known, released = sum(m.files for m in masters), sum(n for _, n in taken)
     if released >= known and not any(m.mutable for m in masters):
-        few = f"{plural(known, 'file is', 'files are')} no more than scouts would take, so there are none"
+        few = f"{plural(known, 'file is', 'files are')} no more than scouts would use, so there are no scouts"
         return ScoutRelease(False, everything, few)
     scouts = plural(CHUNKS - left, "scout job")
     return ScoutRelease(

@@ -170,7 +170,7 @@ def _refused(chance: Random, grid: Grid, number: int) -> TaskNeeds:
 
 def _kept(needs: TaskNeeds, grid: Grid) -> dict[str, Any]:
     """A decision as columns of `verdicts`, JSON as text."""
-    verdict = deciding.told(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
+    verdict = deciding.with_blocked(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
     found: dict[str, Any] = {
         "share": needs.share,
         "code": verdict.code,

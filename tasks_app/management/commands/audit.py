@@ -11,11 +11,11 @@ from tasks_app.audit import flow_invariants
 
 
 class Command(Suggesting):
-    help = "Check all invariants of tasks, files and jobs. Exits with 1 when one does not hold."
+    help = "Check all invariants of tasks, files and jobs. Exit code 1: an invariant does not hold."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        parser.add_argument("--rows", type=int, default=20, help="rows shown of each broken invariant")
+        parser.add_argument("--rows", type=int, default=20, help="number of rows to show for each broken invariant")
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = flow_invariants.find(options["rows"])

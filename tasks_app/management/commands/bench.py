@@ -36,7 +36,9 @@ WITHOUT_DATABASE = frozenset({"broker", "split"})
 
 
 class Command(Suggesting):
-    help = "Measure hot paths against what PostgreSQL itself does with the same rows. Uses a database of its own."
+    help = (
+        "Measure hot paths and compare them with PostgreSQL's own speed on the same rows. Uses a database of its own."
+    )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -44,7 +46,9 @@ class Command(Suggesting):
             "benchmark", choices=sorted(BENCHMARKS), help="; ".join(f"{n}: {t}" for n, t in BENCHMARKS.items())
         )
         parser.add_argument("sizes", nargs="*", type=int, help="sizes, in the order given above")
-        parser.add_argument("--rounds", type=int, default=5, help="times that the cases are run in turn (%(default)s)")
+        parser.add_argument(
+            "--rounds", type=int, default=5, help="number of times the cases are run in turn (%(default)s)"
+        )
         for name in SIZES_OF_PAGES:
             parser.add_argument(f"--{name}", type=int, help=f"pages: fill a database of its own with so many {name}")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
@@ -83,11 +87,11 @@ class Command(Suggesting):
 
 def _plan(name: str, sizes: Sequence[int], rounds: int, filled: Mapping[str, int | None]) -> str:
     """What is measured, how much of it, and where: filling a database takes a while before the first figures."""
-    own = "in a database that is made for it and thrown away"
+    own = "in a temporary database of its own"
     if name in WITHOUT_DATABASE:
         own = "without a database"
     elif name == "pages" and not any(filled.values()):
-        own = "in the database that is there"
+        own = "in the present database"
     given = [str(size) for size in sizes] or [f"{size} {what}" for what, size in filled.items() if size]
     chosen = f"; chosen: {', '.join(given)}" if given else ""
     return f"bench {name}: {BENCHMARKS[name]}{chosen}; {plural(rounds, 'round')}, {own}"

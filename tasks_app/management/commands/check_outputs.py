@@ -14,11 +14,11 @@ from tasks_app.outcomes import output_check
 
 
 class Command(Suggesting):
-    help = "Compare the outputs of a task with the catalogue. Exits with 1 when something is wrong."
+    help = "Compare the outputs of a task with the catalogue. Exit code 1: something is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_task(parser)
-        parser.add_argument("--mend", action="store_true", help="remove what no job made and what is there twice")
+        parser.add_argument("--mend", action="store_true", help="remove files that no job made, and duplicates")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -32,7 +32,7 @@ from tasks_app.labs.demo.demo_plan import DemoTask, tasks
 from tasks_app.labs.demo.demo_progress import Progress
 from tasks_app.labs.demo.inputs import keep_sandbox, register_records, register_sources
 from tasks_app.labs.demo.verify import Result, verify
-from tasks_app.usage.watching import HEADING, line, progress_of
+from tasks_app.usage.progress_lines import HEADING, line, progress_of
 
 USER = first_account.FIRST
 USUAL_S = 900
@@ -52,7 +52,7 @@ class Command(Suggesting):
     def add_arguments(self, parser: ArgumentParser) -> None:
         launch.add_arguments(parser)
         parser.add_argument(
-            "--exit", action="store_true", help="end when all tasks are final: 0 if all outputs are right"
+            "--exit", action="store_true", help="end when all tasks are final; exit code 0: all outputs are correct"
         )
         parser.add_argument("--timeout", type=_seconds, help=f"with --exit: give up after so many seconds ({USUAL_S})")
 
@@ -60,7 +60,7 @@ class Command(Suggesting):
         self.console = Console()
         self.ends, self.timeout = options["exit"], options["timeout"] or USUAL_S
         if options["timeout"] and not self.ends:
-            raise CommandError("--timeout has no effect without --exit: the site then goes on until Ctrl-C")
+            raise CommandError("--timeout has no effect without --exit: the site then runs until Ctrl-C")
         self.started = time.monotonic()
         self.plan: dict[int, DemoTask] = {}
         self.results: list[Result] = []
@@ -122,7 +122,7 @@ class Command(Suggesting):
                 self.console.print(f"{line(row)}  ({self.plan[row['id']].title})", highlight=False, soft_wrap=True)
         final = all(row["status"] in TASK_FINAL for row in rows)
         if self.progress.ends(rows) and not self.ends:
-            said = f"\nAll tasks have ended. The site goes on at {self.options.url}/; Ctrl-C ends it."
+            said = f"\nAll tasks have ended. The site keeps running at {self.options.url}/; Ctrl-C ends it."
             self.console.print(said, highlight=False, soft_wrap=True)
             self.console.print(f"user [bold]{USER}[/bold]   {self._login()}\n", highlight=False)
         if self.ends and (final or time.monotonic() - self.started > self.timeout):
@@ -132,8 +132,8 @@ class Command(Suggesting):
 
     def _login(self) -> str:
         if self.password:
-            return f"password [bold]{self.password}[/bold]   (not shown at later starts)"
-        return f"password as before (another one: manage.py changepassword {USER})"
+            return f"password [bold]{self.password}[/bold]   (not shown again)"
+        return f"password as before (new password: manage.py changepassword {USER})"
 
     def _table(self, rows: list[dict[str, Any]]) -> Table:
         table = Table(title=f"{self.options.url}/   user {USER}   Ctrl-C ends all")
@@ -167,7 +167,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        raise ArgumentTypeError(f"{text[:40]} is no time: give seconds above 0")
+        raise ArgumentTypeError(f"{text[:40]} is not a time: give a number of seconds above 0")
     return seconds
 
 

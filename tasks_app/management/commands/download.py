@@ -25,15 +25,15 @@ from tasks_app.models.dataset import INPUT_TYPES
 class Command(Suggesting):
     _is_read = True
     help = (
-        "Copy the outputs of a task into a folder, with their size and checksum compared with the books. Files that are "
-        "there already are kept; none is overwritten. Exits with 1 when a file cannot be had. It reads this machine's storage; "
+        "Copy the outputs of a task into a folder, and check their sizes and checksums. Existing files are kept, "
+        "none is overwritten. Exit code 1: a file could not be copied. It reads this machine's storage; "
         "elsewhere, task.download(folder) of the Python client does the same over HTTP."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_task(parser)
-        parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to (default: task-<number>)")
-        parser.add_argument("--logs", action="store_true", help="the log archives, too")
+        parser.add_argument("--to", type=Path, metavar="FOLDER", help="target folder (default: task-<number>)")
+        parser.add_argument("--logs", action="store_true", help="also copy the log archives")
 
     def handle(self, *args: Any, **options: Any) -> None:
         task = task_named(options["task"], self.stderr)
@@ -60,7 +60,9 @@ class Command(Suggesting):
                 faults += 1
             else:
                 self._say(copied)
-        self.stderr.write(f"{plural(found, 'file')} in {folder}" + (f", {faults} could not be had" if faults else ""))
+        self.stderr.write(
+            f"{plural(found, 'file')} in {folder}" + (f", {faults} could not be copied" if faults else "")
+        )
         if task.status != TaskStatus.DONE:
             self.stderr.write(_state(task, there))
         if faults:

@@ -22,7 +22,7 @@ from tasks_app.worker_node.submitters.pilot_kinds import OwnPilot, PandaPilot
 
 
 class Command(Suggesting):
-    help = "Run pilots on this machine, as many at a time as there are slots. SIGTERM or Ctrl-C ends them all."
+    help = "Run pilots on this machine, one per slot. SIGTERM or Ctrl-C ends them all."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -81,7 +81,7 @@ def _kind_of_pilot(queue: str) -> OwnPilot | PandaPilot:
     if isinstance(walls, str) and not note(queue, walls):
         # This pilot cannot say itself that it must not get jobs of everybody.
         raise CommandError(
-            f"Payloads cannot be kept apart from this machine ({walls}), and the site has no queue {queue}."
+            f"Payloads cannot be isolated from this machine ({walls}), and the site has no queue {queue}."
         )
     try:
         source, storage = (Path(path).resolve() for path in (settings.JEDI_PANDA_PILOT_DIR, settings.JEDI_STORAGE))

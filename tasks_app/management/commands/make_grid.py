@@ -25,12 +25,12 @@ class Command(Suggesting):
     help = "Fill the database with made-up sites, tasks, files and jobs. Not for an installation with real tasks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--sites", type=int, default=200, help="queues, with those made for each resource type")
+        parser.add_argument("--sites", type=int, default=200, help="number of queues, including one per resource type")
         parser.add_argument("--tasks", type=int, default=1000)
         parser.add_argument("--jobs", type=int, help="default: 20 a task")
         parser.add_argument("--files", type=int, help="default: 100 a task")
         parser.add_argument("--seed", type=int, default=1, help="the same number makes the same grid")
-        parser.add_argument("--force", action="store_true", help="even if there are tasks already")
+        parser.add_argument("--force", action="store_true", help="even if tasks already exist")
 
     def handle(self, *args: Any, **options: Any) -> None:
         sites, tasks = options["sites"], options["tasks"]
@@ -43,7 +43,7 @@ class Command(Suggesting):
             raise CommandError("the numbers of sites, tasks, jobs and files must be 1 or more")
         if not options["force"] and (found := Task.objects.count()):
             there = "there is 1 task" if found == 1 else f"there are {found} tasks"
-            raise CommandError(f"{there} already: made-up ones would mix with them (--force does it)")
+            raise CommandError(f"{there} already: made-up ones would mix with them (use --force to do it anyway)")
         now, began = timezone.now(), time.monotonic()
         grid = synthetic_grid(sites, random.Random(options["seed"]))
         queues = store_grid(grid, now)

@@ -10,7 +10,7 @@ from tasks_app.labs.mapping import code_files, written
 
 
 class Command(Suggesting):
-    help = "Write docs/glossary.md and the lists of docs/map.md anew: which file answers an address, or holds a table."
+    help = "Write docs/glossary.md and the lists of docs/map.md again: which file serves an address or defines a table."
 
     def handle(self, *args: Any, **options: Any) -> None:
         text = written.renewed()

@@ -22,11 +22,13 @@ class Command(Suggesting):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_task(parser, optional=True)
-        parser.add_argument("--dataset", help="the dataset in which they were, in place of the task")
-        parser.add_argument("--files", nargs="*", default=[], metavar="NAME", help="names, with a scope: or without")
-        parser.add_argument("--from-file", type=Path, help="a file with one name a line")
-        parser.add_argument("--reason", default="", help="a sentence for the log")
-        parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
+        parser.add_argument("--dataset", help="the dataset of the files, instead of the task")
+        parser.add_argument(
+            "--files", nargs="*", default=[], metavar="NAME", help="names of files, with or without their scope"
+        )
+        parser.add_argument("--from-file", type=Path, help="a file with one name per line")
+        parser.add_argument("--reason", default="", help="reason for the log")
+        parser.add_argument("--dry-run", action="store_true", help="dry run: show what would happen")
 
     def handle(self, *args: Any, **options: Any) -> None:
         names = [*options["files"], *_names_in(options["from_file"])]

@@ -23,16 +23,20 @@ from tasks_app.params.made import CONTAINER_MARK
 class Command(Suggesting):
     help = (
         "Register files of this machine as a dataset of the local catalogue, with their size and checksum. "
-        "Whoever has a login here can read them from then on, by a task. "
+        "From then on, every user of this site can read them in a task. "
         "A name that ends with / is a container: datasets are named instead of files."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="the dataset, for instance user.alice.measurements, or a container")
-        parser.add_argument("files", nargs="+", help="files, or folders of which all files are taken; or datasets")
+        parser.add_argument(
+            "files", nargs="+", help="files, or folders with all their files; for a container, datasets"
+        )
         parser.add_argument("--events", type=int, help="events in each file")
         parser.add_argument(
-            "--open", action="store_true", help="more may be added later, by the same command; without it that was all"
+            "--open",
+            action="store_true",
+            help="leave the dataset open: more files can be added later with the same command",
         )
         parser.add_argument("--owner", default="", help="the user to whom the dataset belongs (default: this site)")
 

@@ -17,10 +17,10 @@ SHOWN = 20
 
 
 class Command(Suggesting):
-    help = "Make the last decisions of brokers again under changes, on the grid as it was, and show what would have changed."
+    help = "Repeat the last decisions of the brokers with changes, on the grid of that time, and show the differences."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--last", type=int, default=200, help="so many decisions, the newest first (%(default)s)")
+        parser.add_argument("--last", type=int, default=200, help="number of decisions, newest first (%(default)s)")
         parser.add_argument("--change", action="append", default=[], metavar="CHANGE", help=f"{FORMS}; may be repeated")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
 
@@ -38,8 +38,8 @@ class Command(Suggesting):
             f"{plural(found.decisions, 'decision')}; unchanged: {found.unchanged}, with another outcome: {found.decisive}."
         )
         if found.left_out:
-            say(f"Left out, as a change does not fit their grid: {found.left_out}.")
-        for title, tasks in (("would get sites", found.unblocked), ("would get none any more", found.blocked)):
+            say(f"Left out because a change does not fit their grid: {found.left_out}.")
+        for title, tasks in (("would get sites", found.unblocked), ("would get no site any more", found.blocked)):
             if tasks:
                 say(f"{plural(len(tasks), 'task')} {title}: {', '.join(map(str, tasks[:SHOWN]))}")
         for title, sites in (("gained", found.gained), ("lost", found.lost)):

@@ -26,7 +26,7 @@ LEAST_DAYS = 1.5
 class Command(Suggesting):
     help = (
         "Run the real throttler, broker, splitter and share order on simulated sites, pilots and time, and write a report "
-        "with plots. Needs no database, unless the settings of this installation are asked for."
+        "with plots. Needs no database, unless --configured is given."
     )
     requires_system_checks = []
 
@@ -34,7 +34,7 @@ class Command(Suggesting):
         parser.add_argument("--sites", type=int, default=50, help="number of sites (%(default)s)")
         parser.add_argument("--slots", type=int, default=20_000, help="slots of all sites (%(default)s)")
         parser.add_argument("--days", type=float, default=7.0, help="simulated days (%(default)s)")
-        parser.add_argument("--seed", type=int, default=1, help="chance is drawn from it (%(default)s)")
+        parser.add_argument("--seed", type=int, default=1, help="seed of the random numbers (%(default)s)")
         parser.add_argument("--configured", action="store_true", help="use the configuration of this installation")
         parser.add_argument("--report", type=Path, help="folder of the report (default: JEDI_HOME/simulation)")
         parser.add_argument("--no-plots", action="store_true", help="figures only")
@@ -46,10 +46,12 @@ class Command(Suggesting):
                 raise CommandError(f"--{name} is {options[name]}; it must be above 0.")
         if options["slots"] < 20 * options["sites"]:
             raise CommandError(
-                f"--slots is {options['slots']}; {options['sites']} sites need {20 * options['sites']} at least."
+                f"--slots is {options['slots']}; {options['sites']} sites need at least {20 * options['sites']}."
             )
         if options["days"] < LEAST_DAYS:
-            raise CommandError(f"--days is {options['days']}; the first day warms up, so {LEAST_DAYS} is the least.")
+            raise CommandError(
+                f"--days is {options['days']}; the first day is warm-up, so the minimum is {LEAST_DAYS}."
+            )
         if not options["no_plots"] and find_spec("matplotlib") is None:
             raise CommandError("Plots need matplotlib: pip install -e '.[report]', or give --no-plots.")
         rng = Random(options["seed"])

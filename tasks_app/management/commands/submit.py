@@ -27,20 +27,20 @@ from jedisite.processes import one_site
 from jedisite.web.problems import strict_json
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.explaining.rules.wait_facts import PYTHON
-from tasks_app.explaining.why_task import look
+from tasks_app.explaining.why_task import explain
 from tasks_app.models import Task
 from tasks_app.params.schema import ParamErrors
 from tasks_app.params.shorthand import Wish, dictionary, origin_of
 from tasks_app.submission import submitting
 from tasks_app.submission.command_queue import CommandRefusedError
-from tasks_app.usage import watching
+from tasks_app.usage import progress_lines
 
 LOOK_S = 1.0
 WHY_EVERY_S = 5.0
 """Why a task waits is asked each time that nothing has changed for so long."""
 AT_WORK = timedelta(seconds=30)
 """Agents that end no pass for so long are not at work: some are due every few seconds."""
-NO_SITE = f"No site runs here ({{}}), so that nothing is done with the task: start one in another terminal with `{PYTHON} up`."
+NO_SITE = f"No site runs here ({{}}), so the task will not run: start a site in another terminal with `{PYTHON} up`."
 _NO_DIGITS = str.maketrans("", "", digits)
 EXIT_CODES = {
     TaskStatus.DONE: 0,
@@ -55,31 +55,36 @@ IN_WORDS = ("name", "in_ds", "out_ds", "output", "n_jobs", "files_per_job", "mem
 
 class Command(Suggesting):
     help = (
-        "Submit a task whose parameters stand in a JSON file (- is standard input), or a shell command with --exec. Prints its "
-        "id. With --wait it shows how far the task is and why it waits, and ends when the task does: exit code 0 done, 3 "
-        "finished (some inputs failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
+        "Submit a task from a JSON file of parameters (- is standard input), or a shell command with --exec. Prints its "
+        "id. With --wait it shows the task's progress and why it waits, until the task ends: exit code 0 done, 3 "
+        "finished (some inputs failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 the submission was refused."
     )
     stealth_options = ("sleep",)
-    unknown = "Any other task parameter is given by --set KEY=JSON."
+    unknown = "Give any other task parameter with --set KEY=JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", help="the task parameters as JSON")
         parser.add_argument("--user", required=True, help="the owner of the task, a user of this site")
-        parser.add_argument("--wait", action="store_true", help="until the task has ended")
-        words = parser.add_argument_group("in a few words", "instead of a file")
+        parser.add_argument("--wait", action="store_true", help="wait until the task has ended")
+        words = parser.add_argument_group("short form", "instead of a file")
         words.add_argument(
             "--exec",
             metavar="COMMAND",
-            help="a shell command; %%IN is the job's inputs with commas between, ${SN} the job's number",
+            help="a shell command; %%IN stands for the job's inputs, separated by commas, ${SN} for the job's number",
         )
-        words.add_argument("--name", help="of the task (default: that of --out-ds)")
-        words.add_argument("--in-ds", metavar="DATASET", help="the input")
-        words.add_argument("--out-ds", metavar="DATASET", help="begins the names of outputs (default: the task's name)")
+        words.add_argument("--name", help="name of the task (default: that of --out-ds)")
+        words.add_argument("--in-ds", metavar="DATASET", help="input dataset")
         words.add_argument(
-            "--output", action="append", metavar="FILE", help="a file that the command writes, or a pattern"
+            "--out-ds", metavar="DATASET", help="prefix of the output datasets (default: the task's name)"
         )
-        words.add_argument("--n-jobs", type=int, help="without an input: how many jobs")
-        words.add_argument("--files-per-job", type=int, help="with an input")
+        words.add_argument(
+            "--output",
+            action="append",
+            metavar="FILE",
+            help="output file of the command, or a pattern; may be repeated",
+        )
+        words.add_argument("--n-jobs", type=int, help="number of jobs of a task without input")
+        words.add_argument("--files-per-job", type=int, help="number of input files per job")
         words.add_argument("--memory-mb", type=int, help="memory that each job needs, in MB")
         words.add_argument("--cores", type=int, help="cores that each job takes (default: 1)")
         words.add_argument(
@@ -125,8 +130,8 @@ class Command(Suggesting):
 
         with Status("", console=console) as shown:
             while True:
-                (row,) = watching.progress_of([task_id])
-                text = watching.line(row)
+                (row,) = progress_lines.progress_of([task_id])
+                text = progress_lines.line(row)
                 unchanged_s += LOOK_S
                 if text != said:
                     shown.update(Text(text))
@@ -159,7 +164,7 @@ class _Reasons:
         if not unchanged_s or unchanged_s % WHY_EVERY_S:
             return ""
         task = Task.objects.select_related("work_queue").filter(pk=self.task_id).first()
-        headline = look(task, timezone.now()).headline if task is not None else ""
+        headline = explain(task, timezone.now()).headline if task is not None else ""
         # Times in it grow with each look: that is no other reason.
         reason = headline.translate(_NO_DIGITS)
         if not reason or reason == self.known:
@@ -194,11 +199,11 @@ def _wish(options: dict[str, Any]) -> Wish | None:
     if options["file"] is not None:
         if options["exec"] is not None or given:
             raise CommandError(
-                f"a file says it all: {', '.join(['--exec'] * (options['exec'] is not None) + given)} are for --exec"
+                f"a file contains the whole task:  {', '.join(['--exec'] * (options['exec'] is not None) + given)} are for --exec"
             )
         return None
     if options["exec"] is None:
-        raise CommandError("a file or --exec is needed")
+        raise CommandError("give a file or --exec")
     return Wish(
         options["exec"],
         name=options["name"] or "",
@@ -220,7 +225,7 @@ def _assigned(text: str) -> tuple[str, Any]:
             raise ValueError("KEY=JSON is needed")
         return name, strict_json(value.encode())
     except ValueError as exc:
-        raise CommandError(f"--set {text[:100]}: {exc}; a text is written as '{name or 'KEY'}=\"text\"'") from exc
+        raise CommandError(f"--set {text[:100]}: {exc}; write a text as '{name or 'KEY'}=\"text\"'") from exc
 
 
 def _read(file: str) -> Any:

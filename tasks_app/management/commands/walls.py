@@ -17,7 +17,7 @@ from tasks_app.worker_node.submitters import panda_pilots
 
 
 class Command(Suggesting):
-    help = "Say whether payloads of the local pilots run behind walls on this machine, and note it at the local queue."
+    help = "Show whether payloads of the local pilots are isolated on this machine, and record it for the local queue."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -27,8 +27,8 @@ class Command(Suggesting):
             note(QUEUE, why)
         if isinstance(found, str):
             self.stderr.write(
-                f"Payloads cannot be kept apart from this machine: {why}. "
-                "Local pilots run jobs of the site's administrators only; those of others stay queued."
+                f"Payloads cannot be isolated from this machine: {why}. "
+                "Local pilots run only jobs of the site's administrators; other jobs stay queued."
             )
             return
         who = "as the user of the pilots" if found.uid is None else "as users that nothing else runs as"

@@ -107,7 +107,7 @@ def increase_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles) -> M
     """
     had, used = normalised_job_mb(job, needs), normalised_pss_mb(job, needs)
     if had >= TOP_MB:
-        detail = f"the job had {had} MB{_per_core(needs)} already, and {TOP_MB} MB is the most"
+        detail = f"the job had {had} MB{_per_core(needs)} already, and {TOP_MB} MB is the maximum"
         return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
     rung = next_rung(max(had, used)) or TOP_MB
     if needs.ram > rung:
@@ -136,7 +136,7 @@ def multiply_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles, rule
     if not step or needs.ram <= 0 or had <= 0:
         detail = "the task names no step of memory (RY), so the memory stays as it is"
         if step:
-            detail = f"neither job ({had} MB) nor task ({needs.ram} MB) tell the memory to start from"
+            detail = f"neither job ({had} MB) nor task ({needs.ram} MB) gives the memory to start from"
         return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail),))
     target = -(-had * step // needs.ram)
     if most:

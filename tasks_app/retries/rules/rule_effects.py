@@ -181,7 +181,7 @@ def _forgive(draft: _Draft, system: ErrorClass) -> _Draft:
     files = {
         i: f if f.max_failure is None else replace(f, max_failure=f.max_failure + 1) for i, f in draft.files.items()
     }
-    detail = f"{system.error_source} error {system.error_code} is the system's, so the failure does not count"
+    detail = f"{system.error_source} error {system.error_code} was caused by the system, so the failure does not count"
     return replace(
         draft, files=files, reasons=(*draft.reasons, Reason(attempt_refusal_codes.RETRY_SYSTEM_ERROR, detail))
     )
@@ -202,7 +202,7 @@ def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
 
 
 def _recorded(error: JobError, rule: RetryRule) -> Reason:
-    detail = f"retry rule {rule.id} ({rule.action}) fits {error.component} error {error.code} but is not active"
+    detail = f"retry rule {rule.id} ({rule.action}) matches {error.component} error {error.code} but is not active"
     return Reason(attempt_refusal_codes.RETRY_NOT_APPLICABLE, detail)
 
 
@@ -279,7 +279,7 @@ def _reduce_input(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRul
     """
     excluded = [code for code in rule.parameters.excluded_rules if code in task.rule]
     if excluded:
-        return _nothing(draft, f"the size of jobs is set by {', '.join(excluded)}, so their input is not reduced")
+        return _nothing(draft, f"the job size is set by {', '.join(excluded)}, so the input is not reduced")
     attempt = max((f.attempt for f in draft.files.values()), default=0)
     half, quarter, one = rule.parameters.steps
     if attempt < half:
@@ -299,7 +299,7 @@ def _reduce_input(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRul
         words.append(f"{code}={wanted} instead of {first[code]}")
     changed = changed.having("RM", "|".join(f"{code}:{value}" for code, value in first.items()))
     if changed == task.rule:
-        return _nothing(draft, f"input is reduced already: {', '.join(words)}")
+        return _nothing(draft, f"input has already been reduced: {', '.join(words)}")
     reason = Reason(
         attempt_refusal_codes.RETRY_LESS_INPUT, f"after {plural(attempt, 'attempt')} jobs read less: {', '.join(words)}"
     )

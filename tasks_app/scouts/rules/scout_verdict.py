@@ -139,8 +139,8 @@ class ScoutView:
 
 
 class Outcome(Enum):
-    PASSED = "the task goes on"
-    EXHAUSTED = "somebody has to look at the task"
+    PASSED = "the task continues"
+    EXHAUSTED = "the task waits for a decision"
     FAILED = "the task is broken"
 
 
@@ -207,7 +207,7 @@ def _below(view: ScoutView, rate: float) -> bool:
 def _rate_words(view: ScoutView, wanted: float) -> str:
     total = view.ok + view.exhausted
     done = f"{view.ok} of {plural(total, 'input file')} of scouts succeeded ({100 * view.ok / total:.0f} %)"
-    return f"{done}, {100 * wanted:.0f} % are wanted"
+    return f"{done}, {100 * wanted:.0f} % are needed"
 
 
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
@@ -271,7 +271,8 @@ def _leak(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if leak is None or most is None or leak <= most:
         return None
     return Reason(
-        attempt_refusal_codes.SCOUTS_MEMORY_LEAK, f"scouts leak {leak:.3g} kB/s a core, {most:g} are worth a look"
+        attempt_refusal_codes.SCOUTS_MEMORY_LEAK,
+        f"scouts leak {leak:.3g} kB/s a core, {most:g} is the limit for a warning",
     )
 
 

@@ -71,6 +71,6 @@ def fast_rebrokerage(seen: ShareAtQueue, limits: FastLimits) -> FastRebrokerage 
     detail = (
         f"{queued} queued at {seen.queue} with {seen.running} running; "
         f"{limits.queued_to_running:g} x {seen.running}, {limits.most_queued} and {limits.part_of_share:g} x "
-        f"{seen.queued_everywhere} are the limits, so that {plural(excess, 'is', 'are')} made anew"
+        f"{seen.queued_everywhere} are the limits, so {plural(excess, 'is', 'are')} made again"
     )
     return FastRebrokerage(seen.share, seen.queue, excess, Reason(job_refusal_codes.JOB_QUEUE_OVERLOADED, detail))

@@ -43,7 +43,7 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     """
     task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
     now, picked = timezone.now(), Picked.of(request.GET)
-    found = why_task.look(task, now)
+    found = why_task.explain(task, now)
     parts = [Part(record, found.before(record), picked) for record in found.verdicts]
     if request.GET.get("format") == "csv":
         return csv_of(f"task-{task_id}-why", parts)
@@ -95,7 +95,7 @@ def _ways(task: Task, remedy: Remedy, caller: Caller) -> Iterator[Way]:
 def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
     """What a job waits for: its gates, from being made to its kept outputs."""
     job, now = job_of(job_id), timezone.now()
-    found = why_job.look(job, now)
+    found = why_job.explain(job, now)
     context = {
         "section": "jobs",
         "job": job,

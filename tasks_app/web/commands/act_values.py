@@ -8,7 +8,7 @@ from tasks_app.domain import words
 from tasks_app.domain.units import USUAL_UNITS
 from tasks_app.models import Task
 from tasks_app.params.acts import NEEDS, Change
-from tasks_app.submission.amending import ATTRIBUTES
+from tasks_app.submission.parameter_changes import ATTRIBUTES
 
 UNIT_OF: Final = {
     "ram_count": "ram_unit",

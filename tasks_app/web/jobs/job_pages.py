@@ -16,7 +16,7 @@ from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.web.problems import unavailable
 from tasks_app.ddm import small_files
 from tasks_app.ddm.fetching import is_made
-from tasks_app.ddm.looks import LOOKS, TooManyLooks
+from tasks_app.ddm.log_reading import LOOKS, TooManyLogReads
 from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.explaining import merging_facts
@@ -131,7 +131,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
             path = small_files.path_of(log_file.surl, log_file.lfn, scope=log_file.scope)
             with LOOKS.place(caller_of(request).name):
                 found = small_files.read_log(path, limit=SHOWN_BYTES, member=member)
-        except TooManyLooks as exc:
+        except TooManyLogReads as exc:
             return unavailable(request, Fault(str(exc), exc.wait))
         except small_files.StorageError as exc:
             problem = str(exc)

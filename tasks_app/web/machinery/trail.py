@@ -18,7 +18,7 @@ from jedisite import audit
 from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.web.columns import Row
 from tasks_app.api.v2.audit_trail import AuditViewSet
-from tasks_app.commands.act_words import kind_of, said, title_of
+from tasks_app.commands.act_words import details_in_words, kind_of, title_of
 from tasks_app.domain import words
 from tasks_app.lists.audit_columns import AUDIT
 from tasks_app.templatetags import dashboard as tags
@@ -105,7 +105,7 @@ def _object(row: Row, now: datetime) -> str | SafeString:
 
 
 def _details(row: Row, now: datetime) -> str | SafeString:
-    text = in_words(said(row["action"], row["details"]))
+    text = in_words(details_in_words(row["action"], row["details"]))
     if len(text) <= SHOWN:
         return text or cells.DASH
     return format_html('<span title="{}">{}…</span>', text[:1000], text[: SHOWN - 1])

@@ -21,9 +21,9 @@ from tasks_app.domain import words
 from tasks_app.models import Command, Task
 from tasks_app.params.acts import ACTS, Act, Change
 from tasks_app.params.faults import ParamErrors
-from tasks_app.submission.amending import CannotChangeError
 from tasks_app.submission.assignment import check_share
 from tasks_app.submission.command_queue import CommandRefusedError
+from tasks_app.submission.parameter_changes import CannotChangeError
 from tasks_app.web.commands import chosen_rows, command_buttons
 from tasks_app.web.lists.misspelt import takes
 

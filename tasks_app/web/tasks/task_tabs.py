@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import ResourceType
 from jedisite.identity.callers import Right, needs
 from jedisite.models import AuditEntry
-from tasks_app.commands.act_words import said
+from tasks_app.commands.act_words import details_in_words
 from tasks_app.drawing import flows
 from tasks_app.drawing.stacks import of_tones
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
@@ -135,7 +135,7 @@ def task_audit(request: HttpRequest, task_id: int) -> HttpResponse:
     task = get_object_or_404(Task, pk=task_id)
     entries = AuditEntry.objects.filter(object_type="task", object_id=str(task_id)).order_by("-id")
     context = {
-        "entries": [(entry, in_words(said(entry.action, entry.details))) for entry in entries[:SHOWN]],
+        "entries": [(entry, in_words(details_in_words(entry.action, entry.details))) for entry in entries[:SHOWN]],
         "commands": list(Command.objects.filter(task_id=task_id).order_by("-id")[:SHOWN]),
         "log": list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:SHOWN]),
         "shown": SHOWN,

@@ -128,7 +128,7 @@ def _inputs(names: str, sizes: str, sums: str) -> tuple[Input, ...]:
     try:
         return inputs_of({"inFiles": names, "fsize": sizes, "checksum": sums, "surlsIn": nowhere})
     except BadJobError as exc:
-        raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's inputs make no sense: {exc}") from exc
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's inputs are not consistent: {exc}") from exc
 
 
 def _check(file: Input, here: Path, go_on: Callable[[], None]) -> None:
@@ -137,7 +137,7 @@ def _check(file: Input, here: Path, go_on: Callable[[], None]) -> None:
     try:
         found = content_of(here / file.lfn, go_on)
     except OSError as exc:
-        said = f"Input {file.lfn} cannot be read: {exc.strerror or exc}. The pilot sees the storage and JEDI_PAYLOAD_READS only"
+        said = f"Input {file.lfn} cannot be read: {exc.strerror or exc}. The pilot reads only the storage and JEDI_PAYLOAD_READS"
         raise JobFailedError(Code.INPUT_MISSING, said) from exc
     compare(file, found)
 
@@ -174,13 +174,13 @@ def _start(
     inputs = [file.lfn for file in files]
     name, served = transformation.rpartition("/")[2], _is_served(transformation, settings)
     if not served and transformation not in inputs:
-        diag = f"{transformation!r} is no program of the site and no input of the job"
+        diag = f"{transformation!r} is neither a program of the site nor an input of the job"
         raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, diag)
     argv = command_line(name, parameters)
     sandbox = names.sandbox_of(argv)
     for lfn in inputs:
         if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn):
-            taken = f"Input {lfn} has the name of something else in the job's folder; rename the file"
+            taken = f"Input {lfn} has the same name as another file in the job's folder; rename the input"
             raise JobFailedError(Code.STAGE_IN_FAILED, taken)
     for file in files:
         _check(file, here, go_on)

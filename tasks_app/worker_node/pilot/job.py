@@ -92,7 +92,7 @@ def inputs_of(raw: Mapping[str, object]) -> tuple[Input, ...]:
     urls = raw.get("surlsIn") or []
     if not isinstance(urls, list) or len(urls) != len(names):
         count = len(urls) if isinstance(urls, list) else 0
-        raise BadJobError(f"the job's input files are {len(names)} in number, their addresses (surlsIn) {count}")
+        raise BadJobError(f"the job has {len(names)} input files but {count} addresses (surlsIn)")
     sizes = _aligned(raw, "fsize", len(names))
     sums = _aligned(raw, "checksum", len(names))
     return tuple(
@@ -108,7 +108,7 @@ def _outputs(raw: Mapping[str, object]) -> tuple[tuple[Output, ...], Output | No
     plain = [(name, endpoint) for name, endpoint in zip(names, endpoints, strict=True) if name != log_name]
     scopes = _list(raw, "scopeOut")
     if len(scopes) != len(plain):
-        raise BadJobError(f"the job's outputs are {len(plain)} in number, their scopes (scopeOut) {len(scopes)}")
+        raise BadJobError(f"the job has {len(plain)} outputs but {len(scopes)} scopes (scopeOut)")
     pairs = zip(plain, scopes, strict=True)
     outputs = tuple(Output(_plain(name), scope, endpoint) for (name, endpoint), scope in pairs)
     if not log_name:
@@ -141,13 +141,13 @@ def _aligned(raw: Mapping[str, object], key: str, count: int) -> list[str]:
     """A comma text with one entry a file; an empty one means that nothing is known of any."""
     values = _list(raw, key) or [""] * count
     if len(values) != count:
-        raise BadJobError(f"{key} has {len(values)} of its entries, one is wanted for each of the files: {count}")
+        raise BadJobError(f"{key} has {len(values)} entries, one is needed for each file: {count}")
     return ["" if value == "NULL" else value for value in values]
 
 
 def _plain(name: str) -> str:
     if not is_plain_name(name):
-        raise BadJobError(f"{name!r} cannot be the name of a file")
+        raise BadJobError(f"{name!r} is not a valid file name")
     return name
 
 

@@ -79,7 +79,7 @@ def _go_down(
 ) -> None:
     """Look at what is in one folder more. Raises UnseenError."""
     if len(levels) == DEEPEST:
-        raise UnseenError(f"folders lie in each other more than {DEEPEST} deep")
+        raise UnseenError(f"folders are nested more than {DEEPEST} deep")
     try:
         folder = open_folder(name, levels[-1][0] if levels else None, rights)
     except OSError as exc:
@@ -94,7 +94,7 @@ def _go_down(
         with os.scandir(folder) as entries:
             for entry in entries:
                 if time.monotonic() > deadline:
-                    raise UnseenError("it holds more files than can be counted in time")
+                    raise UnseenError("it contains more files than can be counted in time")
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         names.append(entry.name)
@@ -103,7 +103,7 @@ def _go_down(
                     if exc.errno not in GONE:
                         raise
     except OSError as exc:
-        raise UnseenError(f"a file in it cannot be looked at ({exc.strerror})") from exc
+        raise UnseenError(f"a file in it cannot be read ({exc.strerror})") from exc
 
 
 def open_folder(name: str, above: int | None, rights: int) -> int:

@@ -10,7 +10,7 @@ NO_GRACE = frozenset({Code.EXCEEDED_MAX_MEMORY, Code.WORK_FOLDER_TOO_LARGE})
 """A payload that hurts others is ended at once; one that is ended for another reason may put its things away."""
 
 
-_OF_QUEUE = "what the queue gives (maxwdir)"
+_OF_QUEUE = "the limit of the queue (maxwdir)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def verdict(measure: Measure, limits: Limits) -> Failure | None:
     if limits.disk_mb and measure.disk_kb + measure.holes_kb > limits.disk_mb * 1024:
         held = f"{_rounded_up(measure.disk_kb + measure.holes_kb)} MB"
         if measure.holes_kb:
-            held += f", counting {_rounded_up(measure.holes_kb)} MB of holes in outputs"
+            held += f", including {_rounded_up(measure.holes_kb)} MB of holes in outputs"
         return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {held}, {_disk_limit(limits)}")
     if limits.disk_mb and measure.unseen:
         said = f"The work folder cannot be measured: {measure.unseen}; its limit is {limits.disk_mb} MB"
@@ -83,9 +83,9 @@ def with_disk(limits: Limits, job_mb: int, queue_mb: int, free_mb: int) -> Limit
 
 def _disk_limit(limits: Limits) -> str:
     if limits.disk_is == _OF_QUEUE:
-        more = "To get more, the task needs a queue that gives more, or has to write less at once"
+        more = "The task needs a queue with more disk, or has to write less at a time"
     else:
-        more = "A task that needs more says so by workDiskCount, as much as its queue gives (maxwdir)"
+        more = "A task can ask for more with workDiskCount, up to the limit of its queue (maxwdir)"
     return f"its limit is {limits.disk_mb} MB, {limits.disk_is}. {more}"
 
 

@@ -213,9 +213,7 @@ class Reporter:
         try:
             self._tell(partial(self._body, self._state), self._settings.patience_s, latches)
         except UnreachableError as exc:
-            raise JobFailedError(
-                Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}"
-            ) from exc
+            raise JobFailedError(Code.SERVER_UNREACHABLE, f"The server did not answer about the job: {exc}") from exc
 
     def stop(self) -> None:
         """End the heartbeats."""
@@ -284,7 +282,7 @@ class Reporter:
             # nobody would take the result.
             log.warning("report.refused job=%d trouble=%s", self._job.id, exc)
             self.disowned = True
-            self._kill(f"The server no longer takes reports on this job: {exc}")
+            self._kill(f"The server no longer accepts reports on this job: {exc}")
             return False
         self._last_contact = time.monotonic()
         self._obey(answer)

@@ -97,7 +97,7 @@ def fetch_sandbox(
     if not is_plain_name(name) or FROM_FILES.intersection(word[:8] for word in argv):
         return
     if path.exists():
-        raise JobFailedError(Code.BAD_ARGUMENTS, f"The sandbox of the job has the name of its program, {name}")
+        raise JobFailedError(Code.BAD_ARGUMENTS, f"The sandbox has the same name as the job's program, {name}")
     url = f"/cache/{quote(name)}"
     try:
         client.get_file(url, path, patience_s=patience_s, limit=SANDBOX_LIMIT_BYTES, until=until)

@@ -20,10 +20,10 @@ def fault_of(value: object) -> str:
         one, depth = todo.pop()
         if isinstance(one, str):
             if plain_text(one) != one:
-                return "it holds a character that cannot be stored"
+                return "it contains a character that cannot be stored"
         elif isinstance(one, float):
             if not math.isfinite(one):
-                return f"it holds {one}, which is no number in JSON"
+                return f"it contains {one}, which is not a JSON number"
         elif isinstance(one, dict | list):
             if depth >= DEEPEST:
                 return f"it is nested deeper than {DEEPEST} levels"

@@ -116,7 +116,7 @@ class _Run:
                 self.check()
             except JobFailedError as exc:
                 return exc.failure
-            return Failure(Code.PILOT_PROBLEM, "A call to the server was interrupted for no known reason")
+            return Failure(Code.PILOT_PROBLEM, "A call to the server was interrupted for an unknown reason")
         except Exception as exc:
             log.exception("job.pilot_problem")
             return Failure(Code.PILOT_PROBLEM, f"The pilot itself failed: {type(exc).__name__}: {exc}"[:500])
@@ -168,7 +168,7 @@ class _Run:
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
         gauge = Gauge(payload.family, self.folder)
-        stopped: Failure | None = Failure(Code.PILOT_PROBLEM, "The pilot lost sight of the payload")
+        stopped: Failure | None = Failure(Code.PILOT_PROBLEM, "The pilot lost track of the payload")
         try:
             self.reporter.enter("running")
             stopped = self._watch(payload, gauge, limits)
@@ -261,7 +261,7 @@ class _Run:
                     name = default_endpoint(self.client.get_json(path, patience_s=patience_s, until=until))
                 storage_map = self._storage_map(patience_s, until)
             except (RefusedError, UnreachableError) as exc:
-                raise JobFailedError(Code.NO_STORAGE, f"The server could not be asked where outputs go: {exc}") from exc
+                raise JobFailedError(Code.NO_STORAGE, f"The server did not say where outputs go: {exc}") from exc
             self._bases[endpoint] = base_folder(name, storage_map)
         return self._bases[endpoint]
 
@@ -270,7 +270,7 @@ class _Run:
         try:
             return base_folders(self._storage_map(self.settings.patience_s, (self.terminated, self.reporter.killed)))
         except (RefusedError, UnreachableError) as exc:
-            raise JobFailedError(Code.NO_STORAGE, f"The server could not be asked where inputs may be: {exc}") from exc
+            raise JobFailedError(Code.NO_STORAGE, f"The server did not say where inputs are: {exc}") from exc
 
     def _storage_map(self, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:
         """Asked for once. Raises what `Client.get_json` raises."""

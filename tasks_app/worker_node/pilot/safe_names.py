@@ -44,6 +44,6 @@ def clash(job: Job, program: str, sandbox: str) -> str:
     taken |= {sandbox: "the sandbox of the job", program: "the program of the job"}
     for file in job.inputs:
         if file.lfn in taken:
-            return f"Input {file.lfn} has the name of {taken[file.lfn]}; rename the file, or leave it out of the inputs"
+            return f"Input {file.lfn} has the same name as {taken[file.lfn]}; rename the file, or leave it out of the inputs"
         taken[file.lfn] = "another input of the job"
     return ""

@@ -66,7 +66,9 @@ class Settings:
             raise SettingsError(f"the pilot's token is needed in the environment variable {TOKEN_VARIABLE}")
         if not all("!" <= sign <= "~" for sign in self.token):
             # Sent in a header, it would be refused with a sentence that shows it.
-            raise SettingsError(f"{TOKEN_VARIABLE} holds a space, a line break or another sign that no token has")
+            raise SettingsError(
+                f"{TOKEN_VARIABLE} contains a space, a line break or another character that tokens cannot have"
+            )
         if self.heartbeat_s <= 0:
             raise SettingsError(f"the period of heartbeats must be above 0 s, not {self.heartbeat_s:g} s")
 
@@ -78,35 +80,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", default="", help="only jobs of this prodSourceLabel (default: any)")
     parser.add_argument("--heartbeat", type=float, default=30.0, metavar="S", help="seconds between heartbeats (30)")
     parser.add_argument("--max-jobs", type=int, default=0, metavar="N", help="end after N jobs (default: no limit)")
-    parser.add_argument("--idle-exit", type=float, metavar="S", help="end after S s without work (default: never)")
+    parser.add_argument(
+        "--idle-exit", type=float, metavar="S", help="end after S seconds without work (default: never)"
+    )
     parser.add_argument("--work", type=Path, default=Path("pilot-work"), help="folder for the jobs' work folders")
     parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: not set)")
     parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
-    parser.add_argument("--worker-id", type=int, default=0, metavar="ID", help="the submitter's number for this pilot")
+    parser.add_argument(
+        "--worker-id", type=int, default=0, metavar="ID", help="number that the submitter gave this pilot"
+    )
     parser.add_argument(
         "--isolation",
         choices=ISOLATIONS,
         default="auto",
-        help="auto: payloads run behind walls, and where this machine builds none only those of the site's "
-        "administrators do; none: all run without (default: auto)",
+        help="auto: payloads run isolated, and where that is impossible only those of the site's administrators run; "
+        "none: all run without isolation (default: auto)",
     )
-    parser.add_argument("--network", action="store_true", help="payloads behind walls reach what this machine reaches")
+    parser.add_argument("--network", action="store_true", help="isolated payloads get the network of this machine")
     parser.add_argument(
         "--readable",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="payloads behind walls see this folder, too; may be given several times",
+        help="isolated payloads can also read this folder; may be repeated",
     )
     parser.add_argument(
-        "--hidden", action="append", default=[], metavar="FOLDER", help="no payload behind walls sees it"
+        "--hidden", action="append", default=[], metavar="FOLDER", help="isolated payloads cannot read it"
     )
     parser.add_argument(
         "--patience",
         type=float,
         default=7200.0,
         metavar="S",
-        help="seconds to try again while the server does not answer (7200)",
+        help="seconds for which calls are retried while the server does not answer (7200)",
     )
 
 

@@ -131,7 +131,7 @@ class Client:
             fresh = body() if callable(body) else body
             data = None if fresh is None else json.dumps(fresh).encode()
             if data is not None and len(data) > BODY_LIMIT_BYTES:
-                raise RefusedError(TOO_LARGE, f"{len(data)} bytes are more than the {BODY_LIMIT_BYTES} that it takes")
+                raise RefusedError(TOO_LARGE, f"{len(data)} bytes exceed the limit of {BODY_LIMIT_BYTES}")
             raw = json.loads(self._once(path, data, ANSWER_LIMIT_BYTES))
             if not isinstance(raw, dict):
                 raise ValueError("the answer is not a JSON object")

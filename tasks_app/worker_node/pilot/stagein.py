@@ -49,17 +49,17 @@ def local_path(url: str) -> Path | None:
 
 def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
     if not file.url:
-        says = f"Input {file.lfn} has no address: the file is not at its place in the storage"
+        says = f"Input {file.lfn} has no address: the file is missing in the storage"
         raise JobFailedError(Code.STAGE_IN_FAILED, says)
     source = local_path(file.url)
     if source is None:
         raise JobFailedError(
-            Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read"
+            Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is not an address that this pilot can read"
         )
     try:
         source = source.resolve()
         if readable.refuses(source):
-            diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder and in no storage"
+            diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder, outside any storage"
             raise JobFailedError(Code.STAGE_IN_FAILED, diag)
         # Links were followed above: what became one since leads somewhere that was not looked at.
         copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False, resolved=True)
@@ -67,7 +67,7 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         raise JobFailedError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
     except (OSError, ValueError, RuntimeError) as exc:
         if not isinstance(exc, OSError):
-            raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no path") from exc
+            raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is not a path") from exc
         code = Code.NO_LOCAL_SPACE if exc.errno in (errno.ENOSPC, errno.EDQUOT) else Code.STAGE_IN_FAILED
         raise JobFailedError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
     try:
@@ -77,8 +77,8 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
             raise
         # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
         says = (
-            f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage. If it was "
-            "changed on purpose, register it under another name, for a new task"
+            f"Input {file.lfn} is not what was expected: its size or checksum differs, and it is in no storage. If "
+            "it was changed on purpose, register it under another name for a new task"
         )
         raise JobFailedError(exc.failure.code, says) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)

@@ -61,7 +61,7 @@ def check_present(outputs: Sequence[Output], folder: Path) -> None:
         written = len(outputs) - len(missing)
         raise JobFailedError(
             Code.OUTPUT_MISSING,
-            f"The payload ended well but wrote {written} of its {len(outputs)} output{'s' * (len(outputs) != 1)}; "
+            f"The payload ended successfully but wrote {written} of its {len(outputs)} output{'s' * (len(outputs) != 1)}; "
             f"missing: {', '.join(missing[:NAMED])}" + (f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""),
         )
 

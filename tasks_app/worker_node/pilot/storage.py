@@ -71,8 +71,10 @@ def place(base: Path, scope: str, lfn: str) -> Place:
     """`<base>/a/b/<h0h1>/<h2h3>/x` for scope `a.b` and name `x`, h the md5 of `a.b:x`. Raises JobFailedError for names
     that would lead elsewhere."""
     if not SCOPE.fullmatch(scope):
-        raise JobFailedError(Code.STAGE_OUT_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be a folder")
+        raise JobFailedError(
+            Code.STAGE_OUT_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be used as a folder name"
+        )
     if not is_plain_name(lfn):
-        raise JobFailedError(Code.STAGE_OUT_FAILED, f"{lfn!r} cannot be the name of an output")
+        raise JobFailedError(Code.STAGE_OUT_FAILED, f"{lfn!r} is not a valid name for an output")
     digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
     return Place(base, Path(PurePosixPath(base, *scope.split("."), digest[:2], digest[2:4], lfn)))

@@ -48,7 +48,7 @@ ASK_EVERY_S = 3.0
 """Which of the running jobs are to be killed is asked at most so often, once for all pilots: their heartbeats tell much later."""
 SWEEP_EVERY_S = 15.0
 LONGEST_TOKEN = 1000
-LEFT = "Its pilot has ended without a last report"
+LEFT = "Its pilot ended without a final report"
 NO_TOKEN_DELAY_S = 5.0
 
 

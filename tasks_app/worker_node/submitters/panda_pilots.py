@@ -81,7 +81,7 @@ def find_walls(source: Path, readable: Sequence[str], hidden: Sequence[str]) -> 
         return found
     found = replace(found, nests=True)
     said = walls.tried(found.around(Walls(readable=tuple(readable)).around(["true"], None), None))
-    return f"there are no walls within walls here: {said}" if said else found
+    return f"isolation inside an isolated process is not possible here: {said}" if said else found
 
 
 def walls_of(found: Walls, number: int, folder: Path, storage: Path) -> Walls:
@@ -109,8 +109,8 @@ def check(source: Path, *, walled: bool = False) -> None:
     version = (source / VERSION).read_text().strip() if (source / VERSION).is_file() else ""
     if version and not version.startswith(TAKEN):
         raise CannotIsolateError(
-            f"{source} is panda-pilot {version}, with which local workers are not tried and jobs may fail: "
-            f"JEDI_PANDA_PILOT_DIR is to be one of {TAKEN}x (docs/pilots.md)"
+            f"{source} is panda-pilot {version}, with which local workers are not tested and jobs may fail: "
+            f"JEDI_PANDA_PILOT_DIR should be one of {TAKEN}x (docs/pilots.md)"
         )
     if walled:
         return
@@ -121,8 +121,8 @@ def check(source: Path, *, walled: bool = False) -> None:
             return
         why = done.stderr.strip() or f"it ends with {done.returncode}"
     raise CannotIsolateError(
-        "PanDA's pilot kills processes of its user all over the machine and is started only in a pid namespace, which "
-        f"unshare(1) does not give here: {why}"
+        "PanDA's pilot kills processes of its user anywhere on the machine, so it is started only in a pid "
+        f"namespace, which unshare(1) cannot make here: {why}"
     )
 
 

@@ -88,7 +88,7 @@ def _place(storage: Path, parts: tuple[str, ...], name: str) -> Place:
     """Where the file belongs. Raises JobFailedError when it lies elsewhere in the outbox."""
     wanted = place(storage, ".".join(parts[:-2]), name)
     if wanted.path != storage.joinpath(*parts, name):
-        raise JobFailedError(Code.STAGE_OUT_FAILED, "this is no place of the storage")
+        raise JobFailedError(Code.STAGE_OUT_FAILED, "this is not a place in the storage")
     return wanted
 
 

@@ -397,9 +397,9 @@ def test_failed_and_closed_jobs_count_together_for_work_that_is_bound() -> None:
 
 def test_a_user_with_many_waiting_jobs_waits() -> None:
     jobs = {SHARE: {"MCORE": Counts(running=100, activated=260)}}
-    crowd = {f"user{number}": UserJobs(50, 10) for number in range(4)}
+    queue_users = {f"user{number}": UserJobs(50, 10) for number in range(4)}
     for queued, chosen in ((60, ["A"]), (61, [])):
-        users = {SHARE: {**crowd, "ada": UserJobs(queued, 30)}}
+        users = {SHARE: {**queue_users, "ada": UserJobs(queued, 30)}}
         view = site(jobs=jobs, users=users, started_per_h=12.0)
         assert names(broker(needs(), grid(view))) == chosen
     assert names(broker(needs(merging=True), grid(view))) == ["A"]

@@ -12,7 +12,7 @@ from brokerage_app.advice.whatif import Conditions
 from brokerage_app.brokers import generic
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.brokers.funnel import GENERIC, order_of
-from brokerage_app.formulas.queue_room import Crowd, part_of
+from brokerage_app.formulas.queue_room import QueueUsers, part_of
 from brokerage_app.policy.configuration import DEFAULTS, Row
 from brokerage_app.vocabulary.gpus import GpuRow
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
@@ -215,9 +215,12 @@ def test_the_floor_of_the_queue_can_be_changed() -> None:
 def test_places_in_a_queue_are_divided_among_the_users_who_want_them(
     running: int, users: int, has: int, room: int
 ) -> None:
-    site, crowd = replace(SITE, running=running, queued=has), Crowd(users, {SITE.name: has})
-    verdict = generic.broker(TaskNeeds(user="ada"), [site], crowd=crowd)
-    assert (crowd.room_at(site), [skip.code for skip in verdict.skipped]) == (room, [] if room else ["user_queue_long"])
+    site, queue_users = replace(SITE, running=running, queued=has), QueueUsers(users, {SITE.name: has})
+    verdict = generic.broker(TaskNeeds(user="ada"), [site], queue_users=queue_users)
+    assert (queue_users.room_at(site), [skip.code for skip in verdict.skipped]) == (
+        room,
+        [] if room else ["user_queue_long"],
+    )
 
 
 def test_few_places_are_not_divided_further() -> None:

@@ -112,9 +112,9 @@ def analysis_tables() -> Iterator[Verdict]:
         # Where all queues fail the task gets its jobs all the same: there is another.
         yield analysis_job.broker(needs(), world(site("A"), site("B")), facts=AnalysisFacts(ended={"A": ended}))
     yield analysis_job.broker(needs(avoided_sites=("A",)), world(site("A"), site("B")))
-    crowd = {f"user{number}": UserJobs(50, 10) for number in range(4)} | {"ada": UserJobs(61, 30)}
+    queue_users = {f"user{number}": UserJobs(50, 10) for number in range(4)} | {"ada": UserJobs(61, 30)}
     jobs = {analysis.SHARE: {"MCORE": Counts(running=100, activated=260)}}
-    yield analysis_job.broker(needs(), world(site(jobs=jobs, users={analysis.SHARE: crowd}, started_per_h=12.0)))
+    yield analysis_job.broker(needs(), world(site(jobs=jobs, users={analysis.SHARE: queue_users}, started_per_h=12.0)))
     calm = analysis.busy("C", Counts(running=90, activated=125))
     yield analysis_job.broker(needs(), world(analysis.busy("A", Counts(running=10, activated=25)), calm))
     yield analysis_job.broker(needs(), world(site("A"), site("B_HOSPITAL")))

@@ -329,7 +329,7 @@ def test_the_row_says_what_the_last_pass_did(make_agent: Callable[..., Agent]) -
 
 
 def test_an_unknown_agent_is_named(make_agent: Callable[..., Agent]) -> None:
-    with pytest.raises(registry.UnknownAgentError, match="no agent is called nobody"):
+    with pytest.raises(registry.UnknownAgentError, match="there is no agent nobody"):
         passes.run_agent("nobody")
 
 

@@ -45,7 +45,7 @@ def test_a_person_makes_a_token_sees_it_once_and_takes_it_back(make_user: Callab
     row = ApiToken.objects.get()
     assert token not in listed and row.prefix in listed and "&lt;laptop&gt;" in listed and "<laptop>" not in listed
     gone = people.post(f"/tokens/{row.pk}/revoke/", csrf, follow=True)
-    assert "is of no use any more" in gone.text and "revoked" in gone.text and scope_of(token) is None
+    assert "has been revoked" in gone.text and "revoked" in gone.text and scope_of(token) is None
     people.post(f"/tokens/{row.pk}/revoke/", csrf)
     assert [e.action for e in AuditEntry.objects.order_by("id")] == ["token.make", "token.revoke"]
     assert token not in str(list(AuditEntry.objects.values()))
@@ -160,11 +160,11 @@ def test_a_file_holds_the_token_and_nothing_else(make_user: Callable[..., User],
         (("make", "adaa"), "no active user adaa. Did you mean ada? --new-account makes the account adaa"),
         (("make", "ada", "--days", "0"), "--days must be"),
         (("make", "ada", "--name", "x" * 101), "--name has"),
-        (("make", "ada", "--name", "a\nb"), "--name: 'a\\nb' has a line feed"),
-        (("pilot", "--name", "a\u202eb"), "--name: 'a\\u202eb' has a line feed"),
+        (("make", "ada", "--name", "a\nb"), "--name: 'a\\nb' contains a line feed"),
+        (("pilot", "--name", "a\u202eb"), "--name: 'a\\u202eb' contains a line feed"),
         (("pilot", "--site", "x" * 129), "--site has"),
         (("pilot", "--site", "site_b"), "--site: There is no queue 'site_b'. Did you mean SITE_A?"),
-        (("revoke", "abc"), "'abc' is no number of a token; `token list` shows them"),
+        (("revoke", "abc"), "'abc' is not the number of a token; `token list` shows the numbers"),
         (("revoke", "999999"), "nothing was revoked"),
         (("make", "ada", "--file", "/nowhere/at/all"), "cannot be written"),
     ],

@@ -29,7 +29,7 @@ def test_every_command_of_ours_tells_a_misspelt_option_in_two_lines(
 ) -> None:
     said, helps = refused(capsys, name, "--verbosty", "2")
     assert said.startswith(f"manage.py {name}: there is no option --verbosty. Did you mean --verbosity?")
-    assert helps == f"manage.py {name} --help shows what it takes."
+    assert helps == f"manage.py {name} --help lists the arguments."
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_every_command_of_ours_tells_a_misspelt_option_in_two_lines(
 def test_submit_says_where_other_parameters_go(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    assert refused(capsys, *words)[0].endswith(f"{said} Any other task parameter is given by --set KEY=JSON.")
+    assert refused(capsys, *words)[0].endswith(f"{said} Give any other task parameter with --set KEY=JSON.")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_else_is_wrong_is_told_in_two_lines_too(
 ) -> None:
     lines = refused(capsys, *words)
     command = said.partition(":")[0]
-    assert lines == [f"manage.py {said}", f"manage.py {command} --help shows what it takes."]
+    assert lines == [f"manage.py {said}", f"manage.py {command} --help lists the arguments."]
 
 
 def test_a_timeout_that_would_have_no_effect_is_refused() -> None:

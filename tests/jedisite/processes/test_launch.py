@@ -223,7 +223,7 @@ def test_some_commands_do_without(arguments):
     [
         ("postgresql://jedi:secret@127.0.0.1:1/none", "The database does not answer: connection"),
         (None, "The tables of the database are missing"),
-        ("postgresql://jedi:sec/ret@127.0.0.1:1/none", "DATABASE_URL is no address"),
+        ("postgresql://jedi:sec/ret@127.0.0.1:1/none", "DATABASE_URL is not the address"),
     ],
 )
 def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_path):
@@ -248,7 +248,7 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
         (["up", "--slotz", "3"], "manage.py up: there is no option --slotz. Did you mean --slots?"),
         (
             ["demo", "--exit", "--timeout", "-5"],
-            "manage.py demo: argument --timeout: -5 is no time: give seconds above 0",
+            "manage.py demo: argument --timeout: -5 is not a time: give a number of seconds above 0",
         ),
         (["submit", "--usr", "a"], "manage.py submit: there is no option --usr. Did you mean --user?"),
     ],
@@ -267,7 +267,7 @@ def test_a_misspelt_option_leaves_no_home_behind(words, said, tmp_path):
         env={**environment, "JEDI_HOME": str(home)},
     )
     assert done.returncode == 2 and done.stderr.startswith(said) and not home.exists()
-    assert done.stderr.splitlines()[1:] == [f"manage.py {words[0]} --help shows what it takes."]
+    assert done.stderr.splitlines()[1:] == [f"manage.py {words[0]} --help lists the arguments."]
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
@@ -280,8 +280,8 @@ def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
         port = taken.getsockname()[1]
         for options, said in (
             (["--port", str(port)], f"Port {port} is in use on 127.0.0.1; choose another with --port."),
-            (["--port=70000"], "70000 is not a port: those go from 1 to 65535."),
-            (["--port", "0"], "0 is not a port: those go from 1 to 65535."),
+            (["--port=70000"], "70000 is not a port: ports go from 1 to 65535."),
+            (["--port", "0"], "0 is not a port: ports go from 1 to 65535."),
             (["--slots", "0"], "At least one slot is needed, not 0; --no-workers runs no pilots."),
         ):
             done = subprocess.run(

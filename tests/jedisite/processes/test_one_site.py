@@ -68,8 +68,8 @@ def test_a_second_site_of_a_home_is_refused_before_it_touches_the_database(comma
         )
     assert done.returncode == 1 and not (tmp_path / "postgres").exists()
     assert done.stderr.strip() == (
-        f"The site of {tmp_path} runs already at http://127.0.0.1:8811/ (process {other.pid}): end it first (Ctrl-C where it "
-        "was started). A second site needs a JEDI_HOME of its own."
+        f"The site of {tmp_path} already runs at http://127.0.0.1:8811/ (process {other.pid}): stop it first (Ctrl-C where it "
+        "was started). A second site needs its own JEDI_HOME."
     )
 
 
@@ -82,7 +82,7 @@ def test_a_site_that_is_ending_is_waited_for(tmp_path: Path) -> None:
         began = time.monotonic()
         one_site.hold(tmp_path, said.append)
         assert time.monotonic() - began < one_site.ENDS_WITHIN_S
-    assert said == [f"The site of {tmp_path} is still ending; this waits for it, up to 30 s."]
+    assert said == [f"The site of {tmp_path} is still stopping; waiting for it for up to 30 s."]
 
 
 def test_one_that_was_killed_holds_nothing(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_usual_patterns_are_taken(pattern: str) -> None:
         ("((a?){100}){100}", "not a regular expression: invalid repetition size"),
         ("((((a?){10}){10}){10})", "repeats too much: 2004 steps"),
         (".{1000}", "repeats too much"),
-        ("\ud800", "half of a character"),
+        ("\ud800", "half of a surrogate pair"),
         ("x" * (LONGEST + 1), "513 characters and 512 are allowed"),
     ],
 )

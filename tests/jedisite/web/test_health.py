@@ -42,7 +42,7 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     assert asked() == (200, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "ok"})
     with django_assert_max_num_queries(6):
         asked()
-    standstill = "all agents that bring work on (2 of 3 agents) have been late for more than a minute"
+    standstill = "all agents that process work (2 of 3 agents) have been late for more than a minute"
     for name, late_s, expected in (
         ("feeder", 50, (200, "ok")),
         ("feeder", 70, (503, standstill)),
@@ -62,7 +62,7 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     Agent.objects.filter(name="works").update(unended_since=long)
     assert asked() == (
         503,
-        {"database": "ok", "room": "ok", "migrations": "ok", "agents": "passes of works do not end"},
+        {"database": "ok", "room": "ok", "migrations": "ok", "agents": "passes of works are stuck"},
     )
     for fine in (
         {"unended_since": None},
@@ -76,7 +76,7 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     MigrationRecorder(connection).migration_qs.filter(app="jedisite").delete()
     monkeypatch.setattr(health, "_migrated", False)
     status, checks = asked()
-    assert status == 503 and "to be applied" in checks["migrations"] and "agents" not in checks
+    assert status == 503 and "not been applied" in checks["migrations"] and "agents" not in checks
 
     def lost(*_: Any) -> None:
         raise OperationalError("connection to server at 10.1.2.3 failed for user jedi")

@@ -93,7 +93,7 @@ def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable
         assert found == {
             "all_closed:grid": f"No queue takes jobs: 2 are {status}; 40 jobs are queued; 1 task waits for jobs.",
             "offline:A": f"A went from online to {status}; night; 40 open jobs affected, 40 of them queued, "
-            "which pilots do not get.",
+            "which pilots cannot get.",
             "offline:B": f"B went from online to {status}; night.",
         }
     attention.run(timezone.now() + timedelta(days=2))
@@ -235,7 +235,7 @@ def test_agents_find_what_is_wrong_in_the_tables(
         "10 core hours were lost.",
         "share": "User had 2 % of its target over the last day (10 of 455 HS23); jobs of 5000 HS23 wait.",
     }
-    assert "has needed a decision for 9 h" in found["asks"]
+    assert "has waited for a decision for 9 h" in found["asks"]
 
 
 @pytest.fixture
@@ -264,13 +264,15 @@ def test_shifters_act_on_the_page_and_by_the_api(
     def said(**form: str) -> str:
         return shifter.post(path, {"next": "/attention/?state=all", **form}, follow=True).content.decode()
 
-    assert "reason: Say why" in said(action="acknowledge", reason=" ")
+    assert "reason: Give a reason" in said(action="acknowledge", reason=" ")
     assert "Acknowledged" in said(action="acknowledge", reason="I ask <bob>") and "I ask &lt;bob&gt;" in said(
         action="x"
     )
     assert "29 items need attention" in shifter.get("/attention/?state=acknowledged").content.decode()
     assert "hours: Choose one of" in said(action="snooze", reason="later", hours="3")
-    assert "until: A snooze ends in the future" in said(action="snooze", reason="later", until="2020-01-01T00:00")
+    assert "until: The end of a snooze must be in the future" in said(
+        action="snooze", reason="later", until="2020-01-01T00:00"
+    )
     assert "until: Enter a time" in said(action="snooze", reason="later", until="soon")
     assert "Snoozed until" in said(action="snooze", reason="later", hours="8")
     assert "Ticket linked" in said(action="ticket", reason="r", ticket="https://tickets.example/1")

@@ -53,12 +53,12 @@ CASES: list[tuple[str, list[Found], str]] = [
     (
         "exhausted",
         list(task_rules.asks_a_person([task("exhausted", 0.1, reason="too many failures")], NOW)),
-        "Task 1 user.ada is exhausted and has needed a decision for 6 min; too many failures.",
+        "Task 1 user.ada is exhausted and has waited for a decision for 6 min; too many failures.",
     ),
     (
         "pending",
         list(task_rules.asks_a_person([task("pending", 13)], NOW)),
-        "Task 1 user.ada could do nothing for 13 h.",
+        "Task 1 user.ada has made no progress for 13 h.",
     ),
     ("pending for a while", list(task_rules.asks_a_person([task("pending", 11), task("running", 90)], NOW)), ""),
     (
@@ -192,12 +192,12 @@ CASES: list[tuple[str, list[Found], str]] = [
         "closed with queued jobs for long",
         list(site_rules.closed([closed("online", "paused", 240, 3)], NOW)),
         "SITE/A 1 went from online to paused by grace; no power; 7 open jobs affected, "
-        "3 of them queued, which pilots do not get.",
+        "3 of them queued, which pilots cannot get.",
     ),
     (
         "never open, with queued jobs",
         list(site_rules.closed([closed("", "offline", 0, 7)], NOW)),
-        "SITE/A 1 is offline; no power; 7 open jobs affected, 7 of them queued, which pilots do not get.",
+        "SITE/A 1 is offline; no power; 7 open jobs affected, 7 of them queued, which pilots cannot get.",
     ),
     (
         "closed for long, never open, or open",
@@ -271,14 +271,14 @@ CASES: list[tuple[str, list[Found], str]] = [
     ),
     ("paused", list(machinery_rules.late_agents([agent(late=True, paused=True), agent(errors_in_a_row=2)])), ""),
     (
-        "somebody paused it",
+        "the task was paused",
         list(
             machinery_rules.paused_agents(
                 [agent(paused=True, pause="by grace since 2026-11-22 11:50 UTC (“Rucio is down”)", tasks=2), agent()]
             )
         ),
         "Agent feeder is paused by grace since 2026-11-22 11:50 UTC (“Rucio is down”); Finds the files; "
-        "2 open tasks are in states that it looks at.",
+        "2 open tasks are in states that it handles.",
     ),
     (
         "paused by nobody knows whom",
@@ -290,12 +290,12 @@ CASES: list[tuple[str, list[Found], str]] = [
         list(
             machinery_rules.troubles([TroubleFact("feeder", "task", 7, 3, NOW, "ValueError: x", 7, "user.ada", "ada")])
         ),
-        "Task 7 user.ada: the agent feeder has failed at it 3 times in a row; ValueError: x.",
+        "Task 7 user.ada: the agent feeder has failed 3 times in a row; ValueError: x.",
     ),
     (
         "trouble with a job",
         list(machinery_rules.troubles([TroubleFact("adder", "job", 9, 1, NOW, "KeyError: 'a'")])),
-        "Job 9: the agent adder has failed at it once; KeyError: 'a'.",
+        "Job 9: the agent adder has failed once; KeyError: 'a'.",
     ),
     (
         "full",

@@ -43,7 +43,7 @@ def test_long_headers_are_not_taken_into_memory(tmp_path: Path, type: bytes) -> 
     tracemalloc.start()
     try:
         with pytest.raises(
-            small_files.StorageError, match="cannot be shown: a name in it has headers of more than 64 KiB"
+            small_files.StorageError, match="cannot be shown: a name in it has more than 64 KiB of headers"
         ):
             small_files.read_log(path, limit=10)
         with path.open("rb") as opened, pytest.raises(logarchives.TooMuchError):

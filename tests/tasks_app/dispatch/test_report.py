@@ -374,6 +374,6 @@ def test_outputs_that_a_report_lacks_are_named_up_to_a_handful() -> None:
         expected = [Output(1, number, "output", name, "user.ada", "d", "SE") for number, name in enumerate(names)]
         return judge(1, 2, "finished", {}, expected, None, Roots()).diag
 
-    assert said("a") == "the job ended well but did not report 1 of 1 output: a"
+    assert said("a") == "the job ended successfully but did not report 1 of 1 output: a"
     assert said(*"abcde").endswith("5 of 5 outputs: a, b, c, d, e")
     assert said(*"abcdefg").endswith("7 of 7 outputs: a, b, c, d, e and 2 more")

@@ -174,7 +174,7 @@ def test_the_sentence_says_how_long() -> None:
     found = timeout_of(aged(J.RUNNING, hours(3)), NOW)
     assert (
         found
-        and found.reason.detail == "no heartbeat of the running job since 2026-03-01 09:00:00 UTC, 2 h are the limit"
+        and found.reason.detail == "no heartbeat of the running job since 2026-03-01 09:00:00 UTC, the limit is 2 h"
     )
     found = timeout_of(aged(J.WAITING, hours(3)), NOW)
     assert found and found.reason.detail == "waiting for more than 30 min"

@@ -218,7 +218,7 @@ def test_names_are_not_judged_for_an_owner_who_cannot_be(who: Caller) -> None:
         check(task(userName="nobody"), who)
     assert [e.field for e in found.value.errors] == ["userName"]
     said = found.value.errors[0].message
-    may_not = "You are bob; to submit for 'nobody' needs the production right."
+    may_not = "You are bob; you need the production right to submit for 'nobody'."
     assert said == (may_not if who is BOB else "There is no user 'nobody'.")
 
 

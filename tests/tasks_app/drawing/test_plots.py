@@ -57,7 +57,7 @@ def test_bins_by_low_and_high() -> None:
         (b'{"counts": [1], "edges": [0, "1"]}', "not a number"),
         (b'{"counts": [true], "edges": [0, 1]}', "not a number"),
         (b'{"counts": [1], "edges": [0, 1, 2]}', "one more edge"),
-        (b'{"counts": [1], "edges": [1, 1]}', "do not rise"),
+        (b'{"counts": [1], "edges": [1, 1]}', "do not increase"),
         (b'{"counts": [], "edges": [1]}', "0 bins"),
         (b'{"counts": [1], "edges": [0, 1], "errors": [-1]}', "non-negative"),
         (b'{"counts": [1e999], "edges": [0, 1]}', "not a number"),

@@ -53,7 +53,7 @@ CASES = [
         "task_all_done",
     ),
     ("done", replace(GOOD, status="done"), "state", "task_all_done"),
-    ("done, warned", replace(GOOD, status="done", warned="Nothing stands for %IN."), "state", "task_done_and_warned"),
+    ("done, warned", replace(GOOD, status="done", warned="Nothing replaces %IN."), "state", "task_done_and_warned"),
     (
         "done, its input is not",
         replace(GOOD, status="done", error_dialog=f"x{UNMADE}, run"),
@@ -217,7 +217,7 @@ def test_a_task_that_no_pass_has_looked_at_says_so_and_when_the_next_is() -> Non
     blocked = first_no(walk(replace(GOOD, status="ready", verdict=None, jobs={}, pilots=(), agent=agent)))
     assert blocked
     assert blocked.sentence == (
-        "no broker has looked at it yet: the last pass of the agent job_generator ended 1 s ago; the next is due in 2 s"
+        "no broker has decided on it yet: the last pass of the agent job_generator ended 1 s ago; the next is due in 2 s"
     )
 
 
@@ -233,13 +233,13 @@ def test_a_task_that_has_ended_waits_at_no_gate(status: str) -> None:
     turns, state, *others = walk(used_up)
     assert (turns.answer, state.answer, len(others)) == ("yes", "no", len(GATES) - 2)
     assert {(gate.answer, gate.code, gate.sentence) for gate in others} == {
-        ("not asked", "", f"nothing is waited for: the task is {status}")
+        ("not asked", "", f"nothing: the task is {status}")
     }
 
 
 def test_an_input_that_is_not_read_is_not_called_by_the_name_of_its_state() -> None:
     waits = replace(GOOD, inputs=(replace(INPUT, status="defined"),), error_dialog="the dataset data does not exist")
-    assert first_no(walk(waits)).sentence == "data is not read yet: the dataset data does not exist"
+    assert first_no(walk(waits)).sentence == "data has not been read yet:  the dataset data does not exist"
 
 
 def test_gates_that_are_passed_say_by_how_much() -> None:
@@ -297,10 +297,10 @@ def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
     facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,))
     assert headline(facts) == "2 jobs wait at OFFQ: the queue is offline (“new switches until noon”)"
     gone = replace(CLOSED, waiting=1, status="", reason="")
-    assert headline(replace(facts, pilots=(gone,))) == "1 job waits at OFFQ: the queue does not exist any more"
+    assert headline(replace(facts, pilots=(gone,))) == "1 job waits at OFFQ: the queue no longer exists"
     assert headline(replace(facts, pilots=(CLOSED, replace(gone, site="X")), jobs={"activated": 3, "running": 1})) == (
         "3 jobs wait at 2 queues that run none: at OFFQ: the queue is offline (“new switches until noon”); "
-        "at X: the queue does not exist any more; 1 other job has started"
+        "at X: the queue no longer exists; 1 other job has started"
     )
     assert headline(replace(facts, pilots=(PilotFact("A", 2, workers=1),))) == (
         "no pilot has asked for jobs at A for 3 h; 2 jobs wait there, 1 worker runs or waits"
@@ -355,7 +355,7 @@ def test_while_scouts_run_the_others_files_wait_for_them() -> None:
 
 
 def test_where_no_single_change_helps_it_is_said_what_a_site_would_have_to_publish() -> None:
-    gate = Gate("sites", "A site takes its jobs", "no", "no_gpu", "asks for GPU A100", remedies=())
+    gate = Gate("sites", "A site accepts its jobs", "no", "no_gpu", "asks for GPU A100", remedies=())
     assert "(architectures, an entry of the type gpu). No single change was found" in gate.advice
     assert replace(gate, code="low_memory").advice.startswith("No single change was found")
     assert "more than one reason" not in gate.advice

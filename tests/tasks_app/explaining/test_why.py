@@ -228,7 +228,7 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
     def blocked() -> Any:
         return api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
 
-    assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue does not exist any more"
+    assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue no longer exists"
     queue = Queue.objects.create(name="OFFQ", site_name="S", status="paused", status_reason="too hot", capability="")
     assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue is paused (“too hot”)"
     now, until = timezone.now(), timezone.now() + timedelta(days=1)
@@ -277,7 +277,7 @@ def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
     assert told(failed)[0].startswith("Look at the errors of its jobs")
     advice, sentence = told(aborted)
     assert "run the task again (incexec) with other sites" in advice
-    assert sentence == "the task is aborted; GONE does not exist any more"
+    assert sentence == "the task is aborted; GONE no longer exists"
     Queue.objects.create(name="GONE", site_name="S")
     make_dataset(aborted, files=2, files_finished=1)
     assert told(aborted) == ("Retry the task to process more of its input.", "the task is aborted")
@@ -363,7 +363,7 @@ def test_a_task_that_was_set_aside_before_its_input_is_known_waits_for_that(
         (
             parent.id,
             "parent_not_finished",
-            f"The parent task {parent.id} is running; this task starts when that is done.",
+            f"The parent task {parent.id} is running; this task starts when the parent is done.",
         ),
         (None, "input_not_read", "the container data.all has no datasets yet; the task waits for them"),
     ):
@@ -387,7 +387,7 @@ def test_no_pilot_calls_in_the_future(api: Api, make_task: Make, make_dataset: M
     for job in (waits, runs):
         gates += api().get(f"/api/v2/jobs/{job.id}/why/").json()["gates"]
     said = "; ".join(gate["sentence"] for gate in gates)
-    assert said.count("the last call came 0 s ago") == 2 and "the last sign of life came 0 s ago" in said, said
+    assert said.count("the last call came 0 s ago") == 2 and "the last heartbeat came 0 s ago" in said, said
     assert "-" not in said, said
 
 

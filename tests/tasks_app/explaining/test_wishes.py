@@ -50,6 +50,6 @@ def test_what_cannot_be_read_names_the_field(given: dict[str, str]) -> None:
 
 
 def test_data_that_nobody_reads_cannot_be_elsewhere() -> None:
-    with pytest.raises(WishError, match="knew of no input"):
+    with pytest.raises(WishError, match="used no input"):
         lines_of({"data": "SE"}, TaskNeeds())
     assert generic.broker(TaskNeeds(), grid_of([SiteView("A")])).chosen

@@ -254,11 +254,11 @@ def test_without_caps_nobody_counts(make_job: Make, make_task: Make) -> None:
 def test_jobs_that_the_pass_makes_are_counted(make_job: Make, make_task: Make) -> None:
     configure("prio_mgr", "CAP_RUNNING_USER_JOBS", "100")
     task = make_task(user="ada")
-    crowd = AnalysisUsers(configuration(), timezone.now())
-    crowd.made(task, 5, 10)
+    queue_users = AnalysisUsers(configuration(), timezone.now())
+    queue_users.made(task, 5, 10)
     make_job(user="ada", status="activated", prod_source_label="user")
-    assert crowd.facts(task).usage == UserUsage(0, 6, 0, 11)
-    assert crowd.facts(make_task(user="bob")).usage == UserUsage()
+    assert queue_users.facts(task).usage == UserUsage(0, 6, 0, 11)
+    assert queue_users.facts(make_task(user="bob")).usage == UserUsage()
 
 
 def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, now: datetime) -> None:

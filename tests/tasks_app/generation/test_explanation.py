@@ -71,7 +71,7 @@ def test_a_secondary_dataset_that_is_short(grows: bool, said: str) -> None:
 
 
 def test_jobs_that_are_too_short_and_jobs_that_lack_nothing_but_room() -> None:
-    said = "the next job would be too short for the sites that could take it: A, B"
+    said = "the next job would be too short for the sites that could run it: A, B"
     assert explanation.lacking(JobPlan(too_short=("A", "B"))) == said
     assert explanation.lacking(JobPlan()) == ""
 

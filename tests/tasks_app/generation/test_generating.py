@@ -11,7 +11,7 @@ from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.counts import statistics
-from tasks_app.explaining.why_task import look
+from tasks_app.explaining.why_task import explain
 from tasks_app.generation.generation_pass import GenerationPass
 from tasks_app.generation.job_rows import Numbers
 from tasks_app.generation.picker import pick
@@ -124,7 +124,7 @@ def test_an_error_in_one_task_sets_it_free_with_the_error_on_it_and_the_others_g
     job_generator.run()
     assert (len(jobs(bad)), len(jobs(good))) == (0, 2)
     assert task(bad).locked_by is None
-    assert "met an unexpected error and will try again" in (task(bad).error_dialog or "")
+    assert "had an unexpected error and will try again" in (task(bad).error_dialog or "")
     caplog.clear()
     params.save(force_insert=True)
     drive(Pilot())
@@ -203,9 +203,9 @@ def test_files_that_do_not_fill_a_job_are_said_to_be_the_reason_until_one_is_mad
     job_generator.run()
     alive = {"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
     Agent.objects.update_or_create(name="job_generator", defaults=alive)
-    says = "the files that are left do not fill a job yet; more are to come"
+    says = "the remaining files do not fill a job yet; more files are expected"
     assert not jobs(made) and task(made).error_dialog == says
-    blocked = look(task(made), timezone.now()).blocked
+    blocked = explain(task(made), timezone.now()).blocked
     assert blocked is not None
     assert (blocked.code, blocked.sentence) == ("no_job_made", f"no job of the task is open: {says}")
     Dataset.objects.filter(task_id=made, type="input").update(state="closed")

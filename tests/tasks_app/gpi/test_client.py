@@ -75,7 +75,7 @@ def test_what_the_site_warns_of_is_shown_and_kept_and_stands_on_the_page_of_the_
     api: Any,
 ) -> None:
     site = Client(live_server.url, make_token(name="ada"))
-    said = "Nothing stands for %IN in the command"
+    said = "Nothing replaces %IN in the command"
     params = task_params(noInput=True, nEvents=1, nEventsPerJob=1)
     made = [item for item in params["jobParameters"] if item.get("param_type") == "output"]
     line = [{"type": "constant", "value": "-- 'cat %IN'"}, *made]
@@ -273,7 +273,7 @@ def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
     monkeypatch.setenv("JEDI_TOKEN", "of-environment")
     assert Client(url)._token == "of-environment" and Client(url, "given")._token == "given"
     monkeypatch.delenv("JEDI_SERVER_URL", raising=False)
-    with pytest.raises(ValueError, match=r"^the address 127\.0\.0\.1:8811 lacks http:// or https:// at its start$"):
+    with pytest.raises(ValueError, match=r"^the address 127\.0\.0\.1:8811 must begin with http:// or https://$"):
         Client("127.0.0.1:8811")
     for address in (None, "ftp://x"):
         with pytest.raises(ValueError, match="JEDI_SERVER_URL"):
@@ -301,7 +301,7 @@ def test_what_stands_around_a_token_is_no_part_of_it(given: str, monkeypatch: py
 
 @pytest.mark.parametrize("given", ["jedi_sec\nret", "jedi_sec ret", "jedi_sécret", "jedi_sec\x00ret"])
 def test_a_broken_token_is_refused_and_not_shown(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="the token holds") as argument:
+    with pytest.raises(ValueError, match="the token contains") as argument:
         Client("http://127.0.0.1:9", given)
     if "\x00" not in given:  # the environment holds no such
         monkeypatch.setenv("JEDI_TOKEN", given)
@@ -309,6 +309,6 @@ def test_a_broken_token_is_refused_and_not_shown(given: str, monkeypatch: pytest
     (tmp_path / "jedi").mkdir()
     (tmp_path / "jedi" / "token").write_text(given)
     (tmp_path / "jedi" / "token").chmod(0o600)
-    with pytest.raises(ValueError, match="the token holds") as elsewhere:
+    with pytest.raises(ValueError, match="the token contains") as elsewhere:
         Client("http://127.0.0.1:9")
     assert "sec" not in f"{argument.value!r} {elsewhere.value!r}"

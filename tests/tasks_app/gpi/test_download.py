@@ -144,7 +144,7 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     capsys.readouterr()
     with pytest.raises(CommandError, match=f"task {newest.id} is broken"):
         call_command("download", "user.ada.waits")
-    said = f"task {newest.id} is taken, the newest of this name; there are others: {older.id}\n"
+    said = f"using task {newest.id}, the newest of this name; the others are {older.id}\n"
     assert capsys.readouterr().err == said
     make_task(name="user.ada.ignp/")
     for unknown in ("user.ada.nope", "9" * 30, "a\0b"):
@@ -212,7 +212,7 @@ def test_a_part_of_something_else_is_thrown_away(script: Any, tmp_path: Path, le
 
 def test_a_file_that_is_not_what_the_books_say_gets_no_name(script: Any, tmp_path: Path) -> None:
     site, told, _ = script(answer(200, b"0123456780"))
-    with pytest.raises(Unavailable, match="did not come as"):
+    with pytest.raises(Unavailable, match="differs from what the site has recorded"):
         site.fetch(row(), tmp_path)
     assert names(tmp_path) == [] and len(told.asked) == 1
 

@@ -349,14 +349,14 @@ def test_a_growing_input_that_is_fed_in_portions_goes_on_at_once() -> None:
 @pytest.mark.parametrize(
     ("items", "more", "said"),
     [
-        ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "these would be 10\u202f001: give a larger nEventsPerJob"),
-        ((), {"nFiles": 10_001}, "these would be 10\u202f001: make several tasks"),
+        ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "not 10\u202f001: give a larger nEventsPerJob"),
+        ((), {"nFiles": 10_001}, "not 10\u202f001: divide the work among several tasks"),
         (
             (reads("lab.in"),),
             {"nFilesPerJob": 1, "nEventsPerInputFile": 10_001, "nEventsPerJob": 1},
             "larger nEventsPerJob",
         ),
-        ((reads("lab.in"),), {"nEventsPerInputFile": 5001, "nEventsPerJob": 1}, "a larger nEventsPerJob makes fewer"),
+        ((reads("lab.in"),), {"nEventsPerInputFile": 5001, "nEventsPerJob": 1}, "use a larger nEventsPerJob"),
         (
             (reads("lab.in"), template("pseudo_input", "${SEQNUMBER}", "seq_number", num_records=10_001)),
             {"nFilesPerJob": 1},

@@ -121,7 +121,7 @@ def test_an_output_whose_name_stands_for_another_file_fails_its_job(settings: An
     outcome = judge(1, 2, "finished", report, [made], None, Roots(), taken)
     assert (outcome.status, outcome.code, outcome.stored) == ("failed", MISSING_OUTPUT, ())
     assert outcome.diag == (
-        "the output n.csv could not be kept: the scope user.ada has another file of that name, in the dataset user.ada.meas "
+        "the output n.csv could not be stored: the scope user.ada has another file of that name, in the dataset user.ada.meas "
         "(4 bytes), and a scope and a name are one file"
     )
 

@@ -254,7 +254,7 @@ def test_people_see_it_in_attention_and_on_the_page_of_why(api: Callable[..., Cl
         refiner.run()
     attention.run()
     item = AttentionItem.objects.get(kind="trouble")
-    assert item.path == f"/tasks/{made}/why/" and "the agent refiner has failed at it once" in item.sentence
+    assert item.path == f"/tasks/{made}/why/" and "the agent refiner has failed once" in item.sentence
     assert f"planted at {made}" in item.sentence
     blocked = api().get(f"/api/v2/tasks/{made}/why/").json()["blocked_by"]
     assert blocked["code"] == "agent_fails" and "refiner" in blocked["sentence"] and "planted" in blocked["sentence"]

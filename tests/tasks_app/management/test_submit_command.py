@@ -192,7 +192,7 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         ([str(bad), "--user", "ada"], "nFilesPerJobb: "),
         ([str(odd), "--user", "ada"], "is not valid JSON"),
         ([str(tmp_path / "none"), "--user", "ada"], "cannot be read"),
-        (["--user", "ada"], "a file or --exec is needed"),
+        (["--user", "ada"], "give a file or --exec"),
         ([str(good), "--user", "ada", "--n-jobs", "2"], "--n-jobs are for --exec"),
         (["--user", "ada", "--exec", "x"], "--name: "),
         (["--user", "ada", "--exec", "cat %IN > o", "--name", "user.ada.t"], "--in-ds: %IN in the command stands for"),
@@ -202,10 +202,10 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         (["--user", "ada", "--exec", "x", "--out-ds", "user.ada.a b"], "--out-ds: 'user.ada.a b' cannot stand here"),
         ([*ADA, "user.ada.t", "--in-ds", "a b"], "--in-ds: 'a b' cannot be the name of a dataset"),
         ([*ADA, "user.ada.t", "--files-per-job", "2"], "--files-per-job: Without an input"),
-        ([*ADA, "user.ada.t", "--in-ds", "a", "--files-per-job", "1001"], "--files-per-job: The largest value is 1000"),
+        ([*ADA, "user.ada.t", "--in-ds", "a", "--files-per-job", "1001"], "--files-per-job: The maximum is 1000"),
         ([*ADA, "user.ada.t", "--memory-mb", "9999999999"], "--memory-mb: "),
         ([*ADA, "user.ada.t", "--set", "log={}"], "--set log.type: "),
-        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "vo=lab"], "a text is written as 'vo=\"text\"'"),
+        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "vo=lab"], "write a text as 'vo=\"text\"'"),
         (["--user", "ada", "--exec", "x", "--name", "n", "--set", 'nFiles="x"'], "--set nFiles: "),
     ):
         with pytest.raises(CommandError) as refused:

@@ -51,8 +51,8 @@ def test_a_machine_without_walls_is_named_where_people_look(
     program(tools, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
     assert said() == (
         "",
-        f"Payloads cannot be kept apart from this machine: {WHY}. Local pilots run jobs of the site's administrators only; "
-        "those of others stay queued.\n",
+        f"Payloads cannot be isolated from this machine: {WHY}. Local pilots run only jobs of the site's "
+        "administrators; other jobs stay queued.\n",
     )
     assert is_unwalled(QUEUE) and Queue.objects.get(pk=QUEUE).data["unwalled"] == WHY
     client.force_login(User.objects.create_user("ada"))
@@ -70,8 +70,8 @@ def test_a_machine_without_walls_is_named_where_people_look(
 def test_a_machine_whose_walls_hold_no_others_has_none_for_pandas_pilots(tools: Path, settings: Any) -> None:
     settings.JEDI_PILOT = "panda"
     program(tools, "bwrap", "case \"$*\" in *bwrap*) echo 'bwrap: no more' >&2; exit 1;; esac")
-    why = "there are no walls within walls here: bwrap: no more"
-    assert said()[1].startswith(f"Payloads cannot be kept apart from this machine: {why}.") and is_unwalled(QUEUE)
+    why = "isolation inside an isolated process is not possible here: bwrap: no more"
+    assert said()[1].startswith(f"Payloads cannot be isolated from this machine: {why}.") and is_unwalled(QUEUE)
     settings.JEDI_PILOT = "jedi"
     assert said()[1] == "" and not is_unwalled(QUEUE)
 
@@ -89,7 +89,7 @@ def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_can
     assert said.value.returncode == 2
     monkeypatch.setenv("JEDI_PILOT_TOKEN", "of another machine")
     with pytest.raises(
-        CommandError, match=r"kept apart from this machine \(bwrap.*\), and the site has no queue NOWHERE"
+        CommandError, match=r"isolated from this machine \(bwrap.*\), and the site has no queue NOWHERE"
     ):
         call_command("local_workers", queue="NOWHERE")
     with pytest.raises(CommandError, match=r"pilot\.py is missing"):

@@ -11,7 +11,7 @@ from tasks_app.params.schema import parse
 from tests.tasks_app.params import dictionaries as d
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "prun_tasks.json").read_text())
-NO_FILES = 'Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
+NO_FILES = 'Nothing replaces %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
 
 
 def said(text: str, transform: str = "run_command") -> list[str]:
@@ -51,8 +51,12 @@ def test_other_names_of_the_shell_are_not_told_of(text: str) -> None:
 
 
 def test_a_bracket_that_does_not_close_is_told_of() -> None:
-    assert said("-- 'cat ${IN > ${OUTPUT0}'") == ["${IN is left to the shell, as what follows it makes no placeholder."]
-    assert said("-- 'cat ${IN'") == ["${IN is left to the shell, as what follows it makes no placeholder."]
+    assert said("-- 'cat ${IN > ${OUTPUT0}'") == [
+        "${IN is left to the shell, because the text after it does not form a placeholder."
+    ]
+    assert said("-- 'cat ${IN'") == [
+        "${IN is left to the shell, because the text after it does not form a placeholder."
+    ]
 
 
 @pytest.mark.parametrize("text", ["-- 'cat ${IN}", '-p "cat'])
@@ -90,7 +94,7 @@ def test_a_command_for_files_that_gets_none_is_told_of(text: str, transform: str
 )
 def test_a_name_near_to_that_of_the_files_is_told_of(command: str, near: list[str]) -> None:
     text = f"--inMap \"{{'IN': ${{IN/T}}, 'INDEX': ${{IN/T}}}}\" -- '{command}'"
-    assert said(text) == [f"Nothing stands for {name} in the command; did you mean %IN?" for name in near]
+    assert said(text) == [f"Nothing replaces {name} in the command; did you mean %IN?" for name in near]
 
 
 @pytest.mark.parametrize(

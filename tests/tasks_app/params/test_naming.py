@@ -33,7 +33,7 @@ def test_a_serial_number_beyond_six_digits_is_not_cut() -> None:
 
 @pytest.mark.parametrize("text", ["${OTHER}", "${IN}", "${SN/9999}", "${SN/}", "${p#/proc/}", "${}", "${OUTPUT0}"])
 def test_other_placeholders_have_no_place_in_a_name(text: str) -> None:
-    with pytest.raises(BadNameTemplate, match="cannot stand in the name of a file"):
+    with pytest.raises(BadNameTemplate, match="cannot be used in a file name"):
         NameTemplate(f"a.{text}.${{SN}}", task_id=1)
 
 

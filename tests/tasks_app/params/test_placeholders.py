@@ -150,7 +150,7 @@ def test_what_the_shell_makes_of_its_own_names_is_left_alone(text: str) -> None:
     ],
 )
 def test_a_name_of_ours_that_goes_on_as_no_placeholder_does_is_refused(text: str) -> None:
-    with pytest.raises(BadTemplate, match=r"not a placeholder|not a width|not a form|not arithmetic"):
+    with pytest.raises(BadTemplate, match=r"not a placeholder|not a width|not a list format|not arithmetic"):
         compile_template(f"a {text} b", streams={"IN", "DBR"})
 
 

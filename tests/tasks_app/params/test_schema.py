@@ -252,7 +252,7 @@ def test_all_faults_are_found_at_once() -> None:
 def test_messages_are_sentences_with_the_numbers() -> None:
     with pytest.raises(ParamErrors) as caught:
         parse(d.smallest(taskName="x" * 140))
-    assert caught.value.errors[0].message == "At most 132 characters are allowed, and this has 140."
+    assert caught.value.errors[0].message == "At most 132 characters are allowed, not 140."
 
 
 def test_an_unknown_key_gets_the_nearest_name_as_a_hint() -> None:
@@ -446,7 +446,7 @@ def test_an_output_that_begins_with_what_may_stand_further_on_is_told_so(name: s
 def test_an_output_with_a_character_that_is_not_allowed_is_told_which_are(name: str) -> None:
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(jobParameters=[d.template("output", f"--out={name}", "a")]))
-    assert any("is no file name: it may have letters, digits and" in e.message for e in refused.value.errors)
+    assert any("is not a file name: use only letters, digits and" in e.message for e in refused.value.errors)
 
 
 def test_an_output_that_no_disk_can_hold_by_its_name_is_refused_with_its_length() -> None:
@@ -472,7 +472,7 @@ def test_an_output_without_a_name_is_told_that_it_needs_one(value: str | None) -
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"noInput": "yes"}, "Expected true or false (1 and 0 are taken as well), or null, got text 'yes'."),
+        ({"noInput": "yes"}, "Expected true or false (or 1 and 0), or null, got text 'yes'."),
         ({"taskName": 5}, "Expected text, got number 5."),
         ({"nFilesPerJob": "many"}, "Expected a whole number, or null, got text 'many'."),
         ({"buildSpec": [1]}, "Expected an object, or null, got list [1]."),
@@ -502,7 +502,7 @@ def test_a_task_of_more_templates_than_the_refiner_looks_at_in_a_turn_is_refused
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(jobParameters=outputs))
     assert str(refused.value) == (
-        "jobParameters: A task has at most 250 templates of inputs and outputs, and these are 251. "
+        "jobParameters: A task has at most 250 templates of inputs and outputs, not 251. "
         "Divide the work among several tasks."
     )
 

@@ -223,7 +223,7 @@ def test_the_request_has_the_number_that_the_user_counts_by() -> None:
 
 @pytest.mark.parametrize(("value", "dataset"), [("a~${SN}", "out"), ("a.${SN}", "out#1"), ("a.${SN}", "sc:out=x/")])
 def test_names_that_storage_would_not_take_break_the_task(value: str, dataset: str) -> None:
-    with pytest.raises(CannotRefine, match="is the name of an output and holds"):
+    with pytest.raises(CannotRefine, match="is the name of an output and contains"):
         refined(simple(jobParameters=[d.template("output", value, dataset)]))
 
 
@@ -236,7 +236,7 @@ def test_the_latest_database_release_has_a_name() -> None:
     assert "ddo.1.DBRelease.v3" in [
         s.datasetname for s in refined(raw, policy=Policy(latest_database="ddo.1.DBRelease.v3")).datasets
     ]
-    with pytest.raises(CannotRefine, match="knows no latest"):
+    with pytest.raises(CannotRefine, match="no database release is known"):
         refined(raw)
 
 

@@ -289,7 +289,7 @@ def test_an_expanded_container_gives_one_master_a_dataset() -> None:
 
 @pytest.mark.parametrize("container", ["data.DAOD.d1/", "user.mia.extra"])
 def test_an_empty_container_breaks_the_task(container: str) -> None:
-    with pytest.raises(CannotRefine, match=f"{container} holds no datasets"):
+    with pytest.raises(CannotRefine, match=f"{container} contains no datasets"):
         refined(d.analysis(), constituents={container: ()})
 
 
@@ -350,7 +350,7 @@ def test_outputs_of_a_container_go_to_a_dataset_of_the_task_in_it_otherwise() ->
 
 def test_a_command_line_that_needs_an_item_of_event_service_breaks_a_task_without_it() -> None:
     items = [d.constant("${OUTPUT0}"), d.template("output", "x.${SN}", "x", es_only=True)]
-    with pytest.raises(CannotRefine, match="no item gives that stream"):
+    with pytest.raises(CannotRefine, match="no item makes that stream"):
         refined(d.smallest(jobParameters=items))
 
 

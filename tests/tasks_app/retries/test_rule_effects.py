@@ -213,13 +213,13 @@ def test_errors_of_the_system_do_not_count_against_the_files() -> None:
     [
         (JobError("pilot", "1201", "told to end (SIGTERM)"), 3, 3, "", 4),
         (
-            JobError("jobdispatcher", "100", "Its pilot was ended with the local workers that had started it"),
+            JobError("jobdispatcher", "100", "Its pilot ended with the local workers that had started it"),
             1,
             3,
             "",
             4,
         ),
-        (JobError("jobdispatcher", "100", "Its pilot has ended without a last report"), 1, 3, "", None),
+        (JobError("jobdispatcher", "100", "Its pilot ended without a final report"), 1, 3, "", None),
         (JobError("jobdispatcher", "100", "no heartbeat for 2 h"), 3, 3, "", None),
         (JobError("pilot", "1212", "Payload ran out of memory"), 3, 3, "", None),
         (JobError("pilot", "1201", ""), 9, 9, "", 10),

@@ -253,7 +253,7 @@ def test_reasons_carry_their_numbers() -> None:
     found = judge(cpu(450), PRODUCTION).reason
     assert found and found.detail == "scouts need 450 HS06 s an event, 4.5 times the 100 declared, 2 times are allowed"
     found = judge(view("US=2,SS=5", ok=4, exhausted=6), PRODUCTION).reason
-    assert found and found.detail == "4 of 10 input files of scouts succeeded (40 %), 50 % are wanted"
+    assert found and found.detail == "4 of 10 input files of scouts succeeded (40 %), 50 % are needed"
 
 
 def test_limits_come_from_the_label_and_the_configuration() -> None:

@@ -60,12 +60,12 @@ def test_the_job_is_held_to_what_it_asked_for_and_else_to_the_slot() -> None:
 @pytest.mark.parametrize(
     ("job_mb", "queue_mb", "free_mb", "most", "whose"),
     [
-        (301, 20_000, 100_000, 20_000, "what the queue gives (maxwdir)"),
+        (301, 20_000, 100_000, 20_000, "the limit of the queue (maxwdir)"),
         (301, 20_000, 10_000, 5000, "half of what was free on its disk"),
         (301, 20_000, 100, 301, "what the job was expected to need"),
         (301, 0, 100_000, 301, "what the job was expected to need"),
         (5000, 4000, 100_000, 5000, "what the job was expected to need"),
-        (0, 4000, 100_000, 4000, "what the queue gives (maxwdir)"),
+        (0, 4000, 100_000, 4000, "the limit of the queue (maxwdir)"),
     ],
 )
 def test_a_job_may_fill_what_the_queue_gives_and_the_sentence_says_whose_limit_it_is(
@@ -79,7 +79,7 @@ def test_a_job_may_fill_what_the_queue_gives_and_the_sentence_says_whose_limit_i
     assert failure and failure.diag.startswith(f"The work folder held {most + 1} MB, {limit}")
     # No workDiskCount gives more than the queue.
     assert ("workDiskCount" in failure.diag) is ("queue gives" not in whose)
-    assert ("needs a queue that gives more" in failure.diag) is ("queue gives" in whose)
+    assert ("needs a queue with more disk" in failure.diag) is ("queue gives" in whose)
     assert with_disk(Limits(), 0, 0, 100) == Limits()
 
 

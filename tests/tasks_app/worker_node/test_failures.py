@@ -121,7 +121,7 @@ def test_a_job_may_fill_what_its_queue_gives_where_its_task_stated_less(site: Si
     assert pilots.run("--max-jobs", "2") == 0
     fits, over = (site.wait_final(job) for job in jobs)
     assert (fits["job_status"], over["job_status"], over["pilot_error_code"]) == ("finished", "failed", 1104)
-    assert "its limit is 30 MB, what the queue gives (maxwdir)" in over["pilot_error_diag"]
+    assert "its limit is 30 MB, the limit of the queue (maxwdir)" in over["pilot_error_diag"]
 
 
 def test_an_exit_code_is_reported_with_the_payloads_last_words(site: Site, pilots: Pilots) -> None:
@@ -180,7 +180,7 @@ def test_a_file_of_the_site_that_is_in_no_storage_is_no_input(
     pilots.run("--max-jobs", "1", "--hidden", str(home))
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1099), final
-    assert "is in the site's own folder and in no storage" in final["pilot_error_diag"]
+    assert "is in the site's own folder, outside any storage" in final["pilot_error_diag"]
 
 
 def test_what_lies_in_a_storage_within_the_hidden_folder_is_an_input(
@@ -217,7 +217,7 @@ def test_an_input_that_is_not_there(site: Site, pilots: Pilots) -> None:
 
 def test_an_input_without_an_address(site: Site, pilots: Pilots) -> None:
     final = fail(site, pilots, EXITS_65, inputs={"a": b""}, surlsIn=[None])
-    said = "Input a has no address: the file is not at its place in the storage"
+    said = "Input a has no address: the file is missing in the storage"
     assert (final["pilot_error_code"], final["pilot_error_diag"]) == (1099, said)
 
 

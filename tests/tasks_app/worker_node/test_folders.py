@@ -51,9 +51,9 @@ def test_what_is_too_deep_or_takes_too_long_is_told(tmp_path: Path) -> None:
     put_below(tmp_path, job_folders.DEEPEST - 1, "d")
     before = len(os.listdir("/proc/self/fd"))
     assert not size_of(tmp_path).unseen
-    assert size_of(tmp_path, -1.0).unseen == "it holds more files than can be counted in time"
+    assert size_of(tmp_path, -1.0).unseen == "it contains more files than can be counted in time"
     put_below(tmp_path, job_folders.DEEPEST, "e")
-    assert size_of(tmp_path).unseen == f"folders lie in each other more than {job_folders.DEEPEST} deep"
+    assert size_of(tmp_path).unseen == f"folders are nested more than {job_folders.DEEPEST} deep"
     assert len(os.listdir("/proc/self/fd")) == before
     assert size_of(tmp_path / "gone") == job_folders.Size(0)
 

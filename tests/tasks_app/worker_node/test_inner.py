@@ -152,7 +152,7 @@ def test_outputs_with_holes_count_with_all_of_their_length(inner: Inner) -> None
     process = inner.start("mine", "mine", outFiles="out.1,out.2,log.tgz", maxDiskCount="100")
     _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
-    assert "counting 120 MB of holes in outputs, its limit is 100 MB" in err
+    assert "including 120 MB of holes in outputs, its limit is 100 MB" in err
 
 
 FORGETS = """#!/bin/sh

@@ -75,7 +75,7 @@ def test_outputs_with_names_of_the_pilot_are_refused_at_the_door(name: str) -> N
         "dataset": "user.a.out/",
         "container": "user.a.out/",
     }
-    with pytest.raises(ParamErrors, match="outputs need another"):
+    with pytest.raises(ParamErrors, match="choose another name for the output"):
         parse(
             {
                 "taskName": "user.a.t",

@@ -352,18 +352,23 @@ def test_a_payload_of_pandas_pilot_that_takes_too_much_memory_or_time_is_ended(
 @pytest.mark.parametrize(
     ("program", "parameters", "inputs", "why"),
     [
-        ("nothing_of_that_name", "", "in", "'nothing_of_that_name' is no program of the site and no input of the job"),
-        ("https://example.org/run_command", "", "in", "is no program of the site"),
-        ("../../token", "", "in", "is no program of the site"),
-        ("../token", "", "../token", "The job's inputs make no sense: '../token' cannot be the name of a file"),
-        ("run_command", "-a in -p true", "in", "Input in has the name of something else in the job's folder"),
+        (
+            "nothing_of_that_name",
+            "",
+            "in",
+            "'nothing_of_that_name' is neither a program of the site nor an input of the job",
+        ),
+        ("https://example.org/run_command", "", "in", "is neither a program of the site"),
+        ("../../token", "", "in", "is neither a program of the site"),
+        ("../token", "", "../token", "The job's inputs are not consistent: '../token' is not a valid file name"),
+        ("run_command", "-a in -p true", "in", "Input in has the same name as another file in the job's folder"),
         (
             "run_command",
             "-p true",
             "in,run_command",
-            "Input run_command has the name of something else in the job's folder",
+            "Input run_command has the same name as another file in the job's folder",
         ),
-        ("run_command", "-p true", "in,jobReport.json", "Input jobReport.json has the name of something else"),
+        ("run_command", "-p true", "in,jobReport.json", "Input jobReport.json has the same name as another file"),
     ],
 )
 def test_what_a_job_of_pandas_pilot_begins_with_is_a_program_of_the_site_or_an_input(

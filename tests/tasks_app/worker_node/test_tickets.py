@@ -173,9 +173,9 @@ def test_jobs_that_ended_workers_leave_fail_at_once(
         make_job(site=QUEUE, worker_id="1", status="holding"),
         make_job(site=QUEUE, status="running"),
     ]
-    each.end({tokens[1]: "Its pilot was ended with the local workers that had started it", tokens[2]: "it is gone"})
+    each.end({tokens[1]: "Its pilot ended with the local workers that had started it", tokens[2]: "it is gone"})
     found = {job.pk: (job.status, job.dispatcher_error_code, job.dispatcher_error_diag) for job in Job.objects.all()}
-    assert found[sent] == ("failed", 100, "Its pilot was ended with the local workers that had started it")
+    assert found[sent] == ("failed", 100, "Its pilot ended with the local workers that had started it")
     assert found[running] == ("failed", 100, "it is gone") and found[killed] == ("closed", None, None)
     assert [found[job.pk][0] for job in others] == ["running", "running", "holding", "running"]
     assert [opens(token) for token in tokens.values()] == [False, False, True]

@@ -207,7 +207,7 @@ def test_outputs_with_holes_count_with_all_of_their_length(site: Site, walled: P
     assert walled.run("--max-jobs", "2") == 0
     report = site.wait_final(job)
     assert (report["job_status"], report["pilot_error_code"]) == ("failed", Code.WORK_FOLDER_TOO_LARGE)
-    said = "The work folder held 121 MB, counting 120 MB of holes in outputs, its limit is 100 MB, what "
+    said = "The work folder held 121 MB, including 120 MB of holes in outputs, its limit is 100 MB, what "
     assert report["pilot_error_diag"].startswith(said)
     assert site.wait_final(fits)["job_status"] == "finished"
 

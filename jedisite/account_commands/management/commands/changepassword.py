@@ -1,4 +1,4 @@
-"""Gives an account another password, and says so in the audit trail."""
+"""Gives an account a new password, and records it in the audit trail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jedisite.account_commands.recording import recorded
 
 
 class Command(changepassword.Command):
-    help = "Give an account another password."
+    help = "Give an account a new password."
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         with recorded():

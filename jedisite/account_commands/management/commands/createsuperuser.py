@@ -1,4 +1,4 @@
-"""Makes an account that may do everything, and says so in the audit trail."""
+"""Makes an account with all rights, and records it in the audit trail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jedisite.account_commands.recording import recorded
 
 
 class Command(createsuperuser.Command):
-    help = "Make an account that may do everything."
+    help = "Create an account with all rights."
 
     def handle(self, *args: Any, **options: Any) -> None:
         with recorded():

@@ -107,15 +107,15 @@ def test_a_name_is_taken_once_unless_it_may_be_overwritten_by_its_owner(
     [
         (b"", NAME, "file: The submitted file is empty."),
         (b"PK\3\4" + bytes(50), NAME, "the file is no gzip archive"),
-        (ARCHIVE[:10], NAME, "the gzip archive is cut off: its end is missing"),
-        (ARCHIVE[:-1], NAME, "the gzip archive is cut off: its end is missing"),
-        (ARCHIVE[:-10], NAME, "the gzip archive is cut off: its end is missing"),
-        (ARCHIVE + ARCHIVE[:-10], NAME, "the gzip archive is cut off: its end is missing"),
-        (ARCHIVE[:-8] + bytes(8), NAME, "the file is no gzip archive, or was damaged on its way"),
-        (ARCHIVE + b"more", NAME, "the file is no gzip archive, or was damaged on its way"),
-        (ARCHIVE, ".hidden.tar.gz", "a sandbox is named by up to 200 letters"),
-        (ARCHIVE, "a b.tar.gz", "a sandbox is named by up to 200 letters"),
-        (ARCHIVE, "x" * 201, "a sandbox is named by up to 200 letters"),
+        (ARCHIVE[:10], NAME, "the gzip archive is incomplete"),
+        (ARCHIVE[:-1], NAME, "the gzip archive is incomplete"),
+        (ARCHIVE[:-10], NAME, "the gzip archive is incomplete"),
+        (ARCHIVE + ARCHIVE[:-10], NAME, "the gzip archive is incomplete"),
+        (ARCHIVE[:-8] + bytes(8), NAME, "the file is not a gzip archive, or was damaged in transfer"),
+        (ARCHIVE + b"more", NAME, "the file is not a gzip archive, or was damaged in transfer"),
+        (ARCHIVE, ".hidden.tar.gz", "the name of a sandbox has up to 200 letters"),
+        (ARCHIVE, "a b.tar.gz", "the name of a sandbox has up to 200 letters"),
+        (ARCHIVE, "x" * 201, "the name of a sandbox has up to 200 letters"),
     ],
 )
 def test_what_is_no_sandbox_is_refused_and_leaves_nothing(
@@ -135,7 +135,7 @@ def test_parts_zeros_behind_them_and_much_in_little_are_whole_archives(api: Api,
 
 def test_what_unpacks_to_more_than_jobs_unpack_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gzip_check, "UNPACKED_LIMIT_BYTES", 1_000_000)
-    refusal = "the sandbox holds more than 1\u202f000\u202f000 bytes when it is unpacked"
+    refusal = "the sandbox contains more than 1\u202f000\u202f000 bytes when it is unpacked"
     assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
     assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
 
@@ -159,7 +159,7 @@ def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
     "name", ["jobO.\x01a.tar.gz", "jobO.\u200ba.tar.gz", r"C:\jobO.a.tar.gz", "jobO.&#97;.tar.gz", "jobO.\xe4.tar.gz"]
 )
 def test_a_name_that_would_not_be_taken_as_it_is_is_refused(api: Api, name: str) -> None:
-    no = "a sandbox is named by up to 200 letters, digits, dots, dashes and underscores"
+    no = "the name of a sandbox has up to 200 letters, digits, dots, dashes and underscores"
     body = (
         f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
         + ARCHIVE
@@ -180,7 +180,7 @@ def test_a_form_without_the_file_or_with_two_is_refused(api: Api, folder: Path) 
     assert "no" in answer.json()["message"].lower() and not answer.json()["success"]
     files = [SimpleUploadedFile(name, ARCHIVE) for name in ("a.tar.gz", "b.tar.gz")]
     answer = ada.post("/api/v1/file_server/upload_cache_file", {"file": files})
-    assert answer.json()["message"] == "one file is taken at a time"
+    assert answer.json()["message"] == "only one file is accepted at a time"
     assert not Sandbox.objects.exists() and not list(folder.iterdir())
 
 
@@ -220,7 +220,7 @@ def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
     monkeypatch.setattr(file_server.SandboxUpload, "chunk_size", 1 << 12)
     settings.JEDI_SANDBOX_QUOTA_MB = 0.05
     assert send(ada, large)[1].startswith(
-        "your sandboxes would take more than 0.05 MB; those that were not used for 30"
+        "your sandboxes would exceed the quota of 0.05 MB; those that were not used for 30"
     )
     assert 50_000 < sum(written) < 120_000, "the rest was not looked at"
     settings.JEDI_SANDBOX_QUOTA_MB = 1
@@ -238,7 +238,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(api: Api, folder: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert send(api()) == (False, "the site has no room for the sandbox; its administrators have to make some")
+    assert send(api()) == (False, "the site has no space for the sandbox; ask an administrator to free some")
     assert not Sandbox.objects.exists() and not list(folder.iterdir())
 
 

@@ -76,7 +76,7 @@ def test_what_is_configured(api: Api) -> None:
 def test_who_asks_for_a_workflow_reads_why_there_is_none(api: Api, name: str) -> None:
     answer = api().post(f"/server/panda/{name}", b"command_name=ping&args=%5B1%5D", content_type="")
     if name == "putEventPickingRequest":
-        assert answer.content.startswith(b"this site picks no events")
+        assert answer.content.startswith(b"this site does not pick events")
     else:
         taken, why = answer.json()
         assert taken is False and why.startswith("this site runs no ")

@@ -76,10 +76,10 @@ REFUSED = [
     (FORM, b"\xff\xfe", "neither a JSON object nor a form"),
     (FORM, b"&".join(b"a%d=1" % n for n in range(2000)), "neither a JSON object nor a form"),
     (NONE, zlib.compress(b'{"a": 1}'), "neither a JSON object nor a form"),
-    ("multipart/form-data", b"--xx", "not a form of several parts"),
+    ("multipart/form-data", b"--xx", "not a multipart form"),
     (PARTS, part("a", "1\x00"), "U+0000"),
     (PARTS, part("a\x00b", "1"), "U+0000"),
-    (PARTS, MANY_PARTS, "not a form of several parts"),
+    (PARTS, MANY_PARTS, "not a multipart form"),
 ]
 
 

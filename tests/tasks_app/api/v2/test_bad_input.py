@@ -340,10 +340,10 @@ def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
         message = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"][0][
             "message"
         ]
-        assert message.startswith("'paramaters' is no field of this body; those are ") and "changes" in message
+        assert message.startswith("'paramaters' is not a field of this body; those are ") and "changes" in message
         for changes, says in (
             ({"nFilesPerJobs": 1}, "Did you mean nFilesPerJob?"),
-            ({"jobParameters": []}, "cannot be changed by running a task again; what can be is "),
+            ({"jobParameters": []}, "cannot be changed when a task runs again; what can be is "),
         ):
             body = {"command": "incexec", "changes": changes}
             errors = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"]
@@ -534,4 +534,4 @@ class BrokenOff:
 def test_a_body_that_breaks_off_is_no_error_of_the_site(api: Api, role: str, path: str, status: int) -> None:
     answer = api(role).generic("POST", path, b"{}", content_type="application/json", **{"wsgi.input": BrokenOff()})  # type: ignore[arg-type]
     assert answer.status_code == status
-    assert "came too slowly, or broke off" in answer.content.decode()
+    assert "arrived too slowly or was cut off" in answer.content.decode()

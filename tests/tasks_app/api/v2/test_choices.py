@@ -97,7 +97,7 @@ def test_a_body_is_told_the_choices_too(
 
 
 def test_what_is_near_nothing_is_told_the_choices_alone() -> None:
-    assert no_choice("x" * 100, ["a", "b"]) == f"{'x' * 60!r} is none of the choices, which are a, b."
+    assert no_choice("x" * 100, ["a", "b"]) == f"{'x' * 60!r} is not one of the choices: a, b."
     assert no_choice(None, ["kill"]).startswith("'None' is none of")
 
 

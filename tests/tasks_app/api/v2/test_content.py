@@ -18,7 +18,7 @@ from jedisite.vocabulary.roles import Scope
 from tasks_app.ddm import logarchives
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url
-from tasks_app.ddm.looks import LOOKS
+from tasks_app.ddm.log_reading import LOOKS
 from tasks_app.models import Dataset, File, JobFile, Task
 
 pytestmark = pytest.mark.django_db
@@ -178,7 +178,7 @@ def test_only_of_outputs_that_are_gone_it_is_said_that_they_can_be_made_again(
     place_of(file).unlink()
     said = refusal(api(name="ada").get(address(file)), 404)
     assert ("makes it again" in said) == (type == "output") and said.startswith(
-        "out.root is not in this site's storage any more"
+        "out.root is no longer in this site's storage"
     )
 
 
@@ -187,7 +187,7 @@ def test_a_file_that_is_gone_is_missed_however_its_address_was_written(api: Any,
     file = store()
     place_of(file).unlink()
     File.objects.filter(pk=file.pk).update(surl=f"{begin}{place_of(file)}")
-    assert "not in this site's storage any more" in refusal(api(name="ada").get(address(file)), 404)
+    assert "no longer in this site's storage" in refusal(api(name="ada").get(address(file)), 404)
 
 
 def test_no_link_leads_out_of_the_storage_or_to_the_file_of_another(api: Any, store: Store, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_few_logs_are_searched_at_once(api: Any, store: Store) -> None:
     client, log, plain = api(name="ada"), store(archive(x=b"hello"), "x.log.tgz", type="log"), store()
     with LOOKS.place("bob"), LOOKS.place("carol"):
         answer = client.get(address(log))
-        assert "Other log archives are being read" in refusal(answer, 503) and answer["Retry-After"] == "2"
+        assert "Too many log archives are being read" in refusal(answer, 503) and answer["Retry-After"] == "2"
         assert b"".join(client.get(address(plain)).streaming_content) == CONTENT
         assert client.head(address(log)).status_code == 200
     with LOOKS.place("ada"):

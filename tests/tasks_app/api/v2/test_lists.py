@@ -287,7 +287,7 @@ def test_few_exports_run_at_once_and_give_their_place_back(api: Api) -> None:
     held: list[Any] = [client.get("/api/v2/tasks/?format=csv")]
     refused = client.get("/api/v2/jobs/?format=csv")
     assert refused.status_code == 429 and refused["Retry-After"] == "5", "one account leaves a place to others"
-    assert refused.json()["detail"].startswith("Another list is being sent to you")
+    assert refused.json()["detail"].startswith("Another export of yours is still running")
     held.append(other.get("/api/v2/tasks/?format=csv"))
     refused = api("shifter").get("/api/v2/tasks/?format=csv")
     assert refused.status_code == 503 and refused["Retry-After"] == "5"

@@ -73,7 +73,7 @@ def test_a_body_in_chunks_is_not_taken_for_none(live_server: LiveServer, make_to
             answer = http.client.HTTPResponse(line)
             answer.begin()
             assert (answer.status, answer.headers["Content-Type"]) == (411, kind), path
-            assert "send it with Content-Length, not in chunks" in answer.read().decode()
+            assert "use Content-Length, not chunks" in answer.read().decode()
 
 
 @pytest.mark.django_db(transaction=True)

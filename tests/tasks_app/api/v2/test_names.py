@@ -74,7 +74,7 @@ def test_an_input_that_is_not_there_is_refused_with_what_may_be_meant(
     api: Api, task_params: Params, catalogue: None, given: str, meant: str
 ) -> None:
     answer = post(api(), task_params(**reading("user.ada.measurements", given)))
-    said = f"There is no dataset '{given}'.{meant} A task that is to wait for its input says so (waitInput)."
+    said = f"There is no dataset '{given}'.{meant} To let the task wait for its input, set waitInput."
     assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
     assert not Task.objects.exists()
     more = post(api(), task_params(**reading("user.ada.measurements"), dsForIN=given))
@@ -135,8 +135,8 @@ def test_an_input_that_the_parent_does_not_make_is_refused_with_what_it_makes(
     for given, meant in (("user.ada.ch1_oot/", " Did you mean user.ada.ch1_out?"), ("nothing", "")):
         answer = post(api(), task_params(**reading(given, parent_tid=parent, noWaitParent=True)))
         said = (
-            f"There is no dataset '{given}', and task {parent}, the parent, makes none of this name.{meant} "
-            "A task that is to wait for its input says so (waitInput)."
+            f"There is no dataset '{given}', and task {parent}, the parent, makes no dataset of this name.{meant} "
+            "To let the task wait for its input, set waitInput."
         )
         assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
     log = {"type": "template", "param_type": "log", "value": "p.${SN}.tgz", "dataset": "user.ada.par.log"}
@@ -163,7 +163,7 @@ def test_an_input_that_its_maker_left_empty_is_refused_with_what_became_of_the_m
 
     why, wait = (
         f"task {first.id}, which makes it, has failed.",
-        " A task that is to wait for its input says so (waitInput).",
+        " To let the task wait for its input, set waitInput.",
     )
     for given in (box.name, "user.ada.bad_out"):
         assert said(given) == f"'{given}' has no files, and {why}{wait}"
@@ -194,7 +194,7 @@ def test_a_parent_that_makes_nothing_more_is_refused(
     api: Api, task_params: Params, make_task: Callable[..., Task], catalogue: None, status: str
 ) -> None:
     parent = make_task(user="ada", name="user.ada.first", status=status)
-    said = f"Task {parent.id} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
+    said = f"Task {parent.id} is {status}, but it must be done or finished before its child starts. Retry the parent first."
     for field, value in (("parent_tid", parent.id), ("parentTaskName", parent.name)):
         answer = post(api(), task_params(**reading("user.ada.measurements", **{field: value})))
         assert answer.status_code == 422 and faults(answer) == {field: said}
@@ -308,7 +308,7 @@ WRONG = [
             "nEventsPerJob": 1,
         },
         "log.value",
-        "'run_command' is a name of transforms in a job's folder; outputs need another.",
+        "'run_command' is reserved for the transform in a job's folder; choose another name for the output.",
     ),
 ]
 
@@ -389,7 +389,7 @@ def test_of_its_own_addresses_a_site_knows_all_transforms(
     [
         (
             {"transPath": "https://example.org/trf/my.sh"},
-            "transPath: 'https://example.org/trf/my.sh' lies outside this site",
+            "transPath: 'https://example.org/trf/my.sh' is outside this site",
         ),
         ({"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/runGen-00-00-02"}, "runGen-00-00…"),
         (
@@ -435,7 +435,7 @@ def test_of_many_unknown_names_the_first_are_told_and_the_rest_counted(
 ) -> None:
     answer = post(api(), task_params(excludedSite=[f"X{n}" for n in range(10_000)]))
     told = [e["message"] for e in answer.json()["errors"]]
-    assert len(told) == 11 and told[-1] == "9990 more names are those of no queue."
+    assert len(told) == 11 and told[-1] == "9990 more names match no queue."
 
 
 def test_panda_s_clients_read_the_refusal(api: Api, task_params: Params, grid: None) -> None:
@@ -515,7 +515,7 @@ def test_a_task_in_another_name_needs_the_right_and_a_user_of_that_name(
 ) -> None:
     make_user("eve")
     answer = post(api(), task_params(userName="eve"))
-    assert faults(answer) == {"userName": "You are ada; to submit for 'eve' needs the production right."}
+    assert faults(answer) == {"userName": "You are ada; you need the production right to submit for 'eve'."}
     assert post(api(), task_params(userName="ada")).json()["user"] == "ada"
     assert post(api("production"), task_params(userName="eve")).json()["user"] == "eve"
     for name, says in (
@@ -632,7 +632,7 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(
         assert answer.status_code in (201, 422), answer.content
         return faults(answer) if answer.status_code == 422 else {}
 
-    wait = " A task that is to wait for its input says so (waitInput)."
+    wait = " To let the task wait for its input, set waitInput."
     three = "of the 3 files of user.ada.measurements, such as m1.txt and m2.txt."
     assert refused("user.ada.measurements", include="root$,^x") == {
         "jobParameters[0].include": f"'root$,^x' takes none {three}{wait}"
@@ -678,7 +678,7 @@ def test_lists_that_leave_no_queue_are_told_of(
     api: Api, task_params: Params, grid: None, places: dict[str, Any], which: str
 ) -> None:
     answer = post(api(), task_params(**places))
-    said = f"excludedSite leaves out every queue {which}: the task waits until there is another one."
+    said = f"excludedSite excludes every queue {which}: the task waits until another queue exists."
     assert (answer.status_code, answer.json()["warnings"]) == (201, [said] if which else [])
 
 

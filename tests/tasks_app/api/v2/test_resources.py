@@ -368,7 +368,7 @@ class TestChanges:
             (error,) = answer.json()["errors"]
             assert error["field"] == "attributes.walltime"
             assert error["message"] == (
-                "It has no effect: how long jobs run is worked out from cpuTime (10). Change that."
+                "It has no effect: the walltime of jobs is calculated from cpuTime (10). Change that."
             )
 
     def test_all_faults_are_told_at_once(self, api: Api, make_task: Make) -> None:
@@ -422,7 +422,7 @@ class TestChanges:
         answer = api().post(f"{TASKS}{make_task(status='aborted').id}/commands/", body, "application/json")
         (error,) = answer.json()["errors"]
         assert answer.status_code == 422 and error["field"] == f"changes.{name}"
-        assert error["message"].startswith(f"'{name}' cannot be changed by running a task again. Change it while")
+        assert error["message"].startswith(f"'{name}' cannot be changed when a task runs again. Change it while")
         assert "/changes/" in error["message"]
 
     def test_an_ended_task_is_not_changed(self, api: Api, make_task: Make) -> None:

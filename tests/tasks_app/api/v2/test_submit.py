@@ -67,7 +67,9 @@ def test_wildcards_in_names_of_inputs_are_refused_with_the_datasets_that_match(a
         body = task_params(noInput=False, jobParameters=[{**item, "dataset": wild}], dsForIN=wild)
         answer = post(api(), body)
         assert answer.status_code == 422 and sorted(fields(answer)) == ["dsForIN", "jobParameters[0].dataset"]
-        said = f"'{wild}' has a wildcard, and none is expanded here: give whole names of datasets, with commas between them."
+        said = (
+            f"'{wild}' contains a wildcard, which is not expanded here: give whole dataset names, separated by commas."
+        )
         assert {e["message"] for e in answer.json()["errors"]} == {said + hint}
     hostile = post(api(), {"jobParameters": {"dataset": "a*"}, "dsForIN": [1, None, "b*"], "dsForX": {"a": "*"}})
     assert hostile.status_code == 422
@@ -107,7 +109,7 @@ def test_only_production_sets_owners_and_high_priorities(
     # The refiner reads the stored dictionary later, and must not find what was not allowed.
     assert (stored["userName"], stored["taskPriority"]) == (owner, priority)
     assert stored["currentPriority"] == (1000 if priority == 1000 else 6000)
-    most = "1000 is the highest without the production right, and what the task gets."
+    most = "1000 is the maximum without the production right, and the task gets that."
     given = (("taskPriority", 5000), ("currentPriority", 6000)) if priority == 1000 else ()
     assert answer.json()["warnings"] == [f"{name} {number} is too high: {most}" for name, number in given]
 
@@ -115,9 +117,9 @@ def test_only_production_sets_owners_and_high_priorities(
 @pytest.mark.parametrize(
     ("changes", "warned"),
     [
-        ({"walltime": 3600}, "counts as no time, since"),
-        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds"}, "counts as no time, since"),
-        ({"walltime": 3600, "cpuTime": 10}, "has no effect: how long jobs run is worked out from cpuTime (10)"),
+        ({"walltime": 3600}, "has no effect without cpuTime"),
+        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds"}, "has no effect without cpuTime"),
+        ({"walltime": 3600, "cpuTime": 10}, "has no effect: the walltime of jobs is calculated from cpuTime (10)"),
         ({"walltime": 3600, "walltimeUnit": "kSI2kseconds", "cpuTime": 10}, ""),
         ({"walltime": -1, "cpuTime": 10}, ""),
         ({"walltime": -1}, ""),
@@ -139,7 +141,7 @@ def test_what_a_command_line_leaves_unfilled_is_told_at_the_door(api: Api, task_
     assert answer.status_code == 201, answer.json()
     shell, files = answer.json()["warnings"]
     assert shell == "${sn} is left to the shell; did you mean ${SN}?"
-    assert files.startswith("Nothing stands for %IN in the command")
+    assert files.startswith("Nothing replaces %IN in the command")
 
 
 def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task_params: Params) -> None:
@@ -147,7 +149,7 @@ def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task
     for priority, name in ((1100, "user.ada.a"), (1000, "user.ada.b")):
         body = {"task_parameters": wish | {"currentPriority": priority, "taskName": name}}
         said = api().post("/api/v1/task/submit", body, content_type="application/json").json()
-        warned = "Warning: --priority 1100 is too high: 1000 is the highest" in said["message"]
+        warned = "Warning: --priority 1100 is too high: 1000 is the maximum" in said["message"]
         assert said["success"] is True and warned is (priority > 1000), said
 
 
@@ -164,7 +166,7 @@ def test_a_user_who_wants_no_scouts_is_told_that_the_task_has_them(
 ) -> None:
     answer = post(api("production"), task_params(vo="atlas", skipScout=True, **changes))
     assert answer.status_code == 201, answer.json()
-    said = f"{option} has no effect: only production tasks and official ones do without scouts."
+    said = f"{option} has no effect: only production and official tasks can run without scouts."
     assert [one for one in answer.json()["warnings"] if "no effect" in one] == ([said] if option else [])
 
 

@@ -185,7 +185,7 @@ def test_what_if_by_a_form(reader: Client, decided: tuple[Task, int, int], djang
     [
         ({"task": "x"}, "is not a number", 400),
         ({"task": "7"}, "No decision on jobs of task 7", 404),
-        ({"decision": "7"}, "Decision 7 is not one on jobs", 404),
+        ({"decision": "7"}, "Decision 7 is not a decision on jobs", 404),
         ({"needs": "{"}, "Needs: they are not JSON", 400),
         ({"needs": "[]"}, "Needs: they are not a JSON object", 400),
         ({"needs": '{"memory": 3}'}, "memory", 400),

@@ -55,7 +55,7 @@ def test_a_job_whose_merge_job_is_not_made_yet_says_what_it_waits_for(
 def test_a_merge_job_names_the_jobs_whose_output_it_merges(reader: Client, pair: tuple[Job, Job]) -> None:
     waits, merge = pair
     page = text(reader, f"/jobs/{merge.id}/")
-    assert "The job merges what others have made" in page and f"/jobs/{waits.id}/" in page
+    assert "The job merges the outputs of other jobs" in page and f"/jobs/{waits.id}/" in page
 
 
 def test_unmerged_datasets_are_shown_to_those_who_ask(reader: Client, make_task: Callable[..., Task]) -> None:

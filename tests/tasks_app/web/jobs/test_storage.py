@@ -15,7 +15,7 @@ from django.test import Client
 
 from tasks_app.ddm import logarchives, small_files
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.looks import LOOKS
+from tasks_app.ddm.log_reading import LOOKS
 from tasks_app.models import File, Job, JobFile, Task
 
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -90,9 +90,7 @@ def test_what_was_read_before_it_took_long_is_shown(root: Path) -> None:
     seconds = itertools.count()
     found = small_files.read_log(log, limit=10, clocks=logarchives.Clocks(lambda: next(seconds), lambda: 0.0))
     assert [tail.name for tail in found.tails] == ["payload.stderr"] and found.more
-    assert (
-        found.ended == "Not all of it was read: reading it takes more than 5 s of a processor. Trying again may help."
-    )
+    assert found.ended == "Not all of it was read: reading it takes more than 5 s of a processor. Please try again."
     still = logarchives.Clocks(lambda: 0.0, lambda: 0.0)
     assert not small_files.read_log(log, limit=10, clocks=still).ended
 
@@ -252,7 +250,7 @@ def test_few_look_into_logs_at_once_and_the_others_are_told_to_come_again(
         with LOOKS.place("carol"):
             answer = reader.get(address)
             assert (answer.status_code, answer["Retry-After"]) == (503, "2")
-            assert "Other log archives are being read; try again" in answer.content.decode()
+            assert "Too many log archives are being read; please try again" in answer.content.decode()
             assert reader.get(f"/jobs/{failed_job.id}/").status_code == 200
     with LOOKS.place(me):
         assert "being read for you" in reader.get(address).content.decode()
@@ -268,7 +266,7 @@ def test_who_looks_into_a_log_for_too_long_is_told_that_trying_again_may_help(
     with monkeypatch.context() as patch:
         patch.setattr(logarchives, "BUSY_S", -1)
         page = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
-    assert "cannot be shown: reading it takes more than -1 s of a processor. Trying again may help." in page
+    assert "cannot be shown: reading it takes more than -1 s of a processor. Please try again." in page
     assert "Trying again" not in reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
 
 

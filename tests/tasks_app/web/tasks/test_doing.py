@@ -16,7 +16,7 @@ from tasks_app.commands.act_words import WITHOUT_EFFECT, field_of
 from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import ACTS
-from tasks_app.submission import amending
+from tasks_app.submission import parameter_changes
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
 
@@ -81,13 +81,13 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
     ("changes", "path", "form", "fault"),
     [
         ({}, "resume", {}, "resume is accepted in"),
-        ({}, "increase_attempts", {"attempts": "1000"}, "More attempts for each file: The largest value is 100"),
+        ({}, "increase_attempts", {"attempts": "1000"}, "More attempts for each file: The maximum is 100"),
         ({}, "increase_attempts", {"attempts": "many"}, "More attempts for each file: Expected a whole number"),
-        ({}, "needs", {}, "<span>Nothing to change is given."),
+        ({}, "needs", {}, "<span>No change is given."),
         ({}, "pause", {"reason": "x" * 1001}, "at most 1000"),
         ({}, "pause", {"reason": "a\x00b"}, "plain characters"),
         ({}, "avoid_site", {"site": "a\x00b"}, "U+0000"),
-        ({}, "avoid_site", {}, "This is needed"),
+        ({}, "avoid_site", {}, "This field is required"),
         ({"status": "done"}, "avoid_site", {"site": "SITE_B"}, "makes no more jobs"),
         ({"status": "finished"}, "incexec", {"changes": "{"}, "not valid JSON"),
     ],
@@ -108,7 +108,7 @@ def test_a_command_that_waits_decides_what_is_offered_and_taken_next(reader: Cli
     offered = text_of(reader.get(f"/tasks/{task.id}/")).split("not-now")[0]
     assert "/do/resume/" in offered and "/do/pause/" not in offered
     bulk = text_of(reader.get(f"/tasks/bulk/?command=pause&ids={task.id}"))
-    assert "is running, with pause still to be obeyed; pause is not accepted when it is paused" in bulk
+    assert "is running, with pause still to be carried out; pause is not accepted when it is paused" in bulk
     assert reader.post(f"/tasks/{task.id}/do/resume/", {"reason": "looked"}).status_code == 302
     assert list(Command.objects.order_by("id").values_list("name", flat=True)) == ["pause", "resume"]
 
@@ -189,7 +189,7 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
 
 def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Client, make_task: Make) -> None:
     text = text_of(operator.get(f"/tasks/{make_task().id}/do/needs/"))
-    assert "what is left empty stays as it is" in text and "The old values can be given again." in text
+    assert "what is left empty stays as it is" in text and "The old values can be set again." in text
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator
     )
     url = f"/tasks/{task.id}/do/needs/"
     text = text_of(operator.get(url))
-    assert "In MB a core. Now: 900000." in text and "In kB a second. Now: nothing is set." in text, text
+    assert "In MB a core. Now: 900000." in text and "In kB per second. Now: nothing is set." in text, text
     assert "In HS06 s an event." in text and "0 is any number. Now: 1." in text
     for form, kind in (
         ({"ramCount": "2000"}, "SCORE"),
@@ -227,7 +227,7 @@ def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator
         assert task.resource_type == kind
     log = TaskStatusLog.objects.filter(task_id=task.id).order_by("id").first()
     assert log is not None and log.reason == "change attributes: ramCount 2000 (before: 900000) (try)"
-    amending.change_in_place(task_with_params(task), {"ramCount": 1000}, by="ada")
+    parameter_changes.change_in_place(task_with_params(task), {"ramCount": 1000}, by="ada")
     task.refresh_from_db()
     assert task.resource_type == "MCORE"
 

@@ -162,7 +162,7 @@ def check_attributes(values: Mapping[str, Any]) -> None:
     faults = Faults()
     for name, value in values.items():
         if name not in ATTRIBUTES:
-            said = f"{shown(name)} is none of the attributes that can be changed on a task that exists"
+            said = f"{shown(name)} is not an attribute that can be changed on an existing task"
             faults.add_unknown(name, said, name, ATTRIBUTES, "changeable")
         elif value is None:
             faults.add(name, "not null", "Give the new value.")
@@ -195,7 +195,7 @@ def _check_walltime(task: Task, columns: Mapping[str, Any]) -> None:
     }
     if "walltime" in columns and is_ineffective(**new) and _has_known_events(task):
         faults = Faults()
-        said = f"It has no effect: how long jobs run is worked out from cpuTime ({new['cpu_time']}). Change that."
+        said = f"It has no effect: the walltime of jobs is calculated from cpuTime ({new['cpu_time']}). Change cpuTime instead."
         faults.add("walltime", "effective", said)
         faults.raise_if_any()
 
@@ -218,9 +218,7 @@ def check_rules(values: Mapping[str, Any]) -> Changes:
     faults = Faults()
     for name in values:
         if name not in RULE_KEYS:
-            faults.add_unknown(
-                name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable"
-            )
+            faults.add_unknown(name, f"{shown(name)} is not a rule that can be changed", name, RULE_KEYS, "changeable")
     changes = faults.take(lambda: check_changes({name: value for name, value in values.items() if name in RULE_KEYS}))
     faults.raise_if_any()
     return changes or {}
@@ -249,7 +247,7 @@ def _open_tasks(task_ids: Sequence[int]) -> list[Task]:
     """Lock tasks. Raises CannotChangeError when one has ended, Task.DoesNotExist."""
     tasks = list(Task.objects.select_for_update().filter(pk__in=task_ids).order_by("pk"))
     if len(tasks) != len(set(task_ids)):
-        raise Task.DoesNotExist(f"not all of {plural(len(task_ids), 'task')} are there")
+        raise Task.DoesNotExist(f"not all of {plural(len(task_ids), 'task')} exist")
     for task in tasks:
         if task.status in TASK_FINAL:
             raise CannotChangeError(f"task {task.id} is {task.status}: it makes no more jobs")

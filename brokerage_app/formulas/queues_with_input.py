@@ -44,7 +44,7 @@ def is_whole(data: InputData, replica: Replica) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class QueuesWithInput:
     """Where input is, by names of queues.
 
     with_data   queues that may be chosen for what they have
@@ -69,7 +69,9 @@ class Near:
         return next((name for name, queues in self.whole if queue not in queues), "")
 
 
-def near(inputs: Iterable[InputData], readers: Mapping[str, Sequence[str]], *, virtual: bool = True) -> Near:
+def queues_near(
+    inputs: Iterable[InputData], readers: Mapping[str, Sequence[str]], *, virtual: bool = True
+) -> QueuesWithInput:
     """Find the queues that are near the input.
 
     readers   for each endpoint the names of the queues that read from it
@@ -78,7 +80,7 @@ def near(inputs: Iterable[InputData], readers: Mapping[str, Sequence[str]], *, v
     datasets = [data for data in inputs if data.files > 0]
     found = [_of_dataset(data, readers, virtual=virtual) for data in datasets]
     if not found:
-        return Near()
+        return QueuesWithInput()
     disk = reduce(frozenset.intersection, (one.disk for one in found))
     with_data = disk or reduce(frozenset.intersection, (one.disk | one.tape for one in found))
     real = reduce(frozenset.union, (one.real for one in found))
@@ -87,7 +89,7 @@ def near(inputs: Iterable[InputData], readers: Mapping[str, Sequence[str]], *, v
         with_data = (
             reduce(frozenset.union, (one.disk for one in found)) or reduce(frozenset.union, (one.tape for one in found))
         ) & real
-    return Near(
+    return QueuesWithInput(
         with_data,
         union and bool(with_data),
         len(found),
