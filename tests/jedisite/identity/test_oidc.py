@@ -101,7 +101,7 @@ WRONG: dict[str, tuple[Made, str | None, int, str]] = {
         lambda i: i.token(groups=["x/atlas/production", "atlas/production2"]),
         "atlas:production",
         403,
-        "not say that",
+        "not list its owner",
     ),
     "groups that are a text": (
         lambda i: i.token(groups="atlas/production"),

@@ -196,4 +196,4 @@ def test_the_form_of_the_admin_has_scopes(make_user: Callable[..., User]) -> Non
     refused = grace.post("/admin/jedisite/apitoken/add/", {**wish, "kind": "pilot", "user": ""})
     assert refused.context["token"] is None and "Only user tokens have a scope" in refused.text
     refused = grace.post("/admin/jedisite/apitoken/add/", {**wish, "name": "a\r\nb"})
-    assert refused.context["token"] is None and "has a line feed" in refused.text
+    assert refused.context["token"] is None and "contains a line feed" in refused.text

@@ -335,7 +335,7 @@ def test_an_agent_that_somebody_paused_is_told_of_at_once(
     found = {item.key.partition(":")[2]: item for item in AttentionItem.objects.filter(kind="paused_agent")}
     assert set(found) == {"refiner", "adder"}
     assert found["refiner"].sentence.startswith(f"Agent refiner is paused by grace since {at}")
-    assert found["refiner"].sentence.endswith("(“Rucio is down”); 2 open tasks are in states that it looks at.")
+    assert found["refiner"].sentence.endswith("(“Rucio is down”); 2 open tasks are in states that it handles.")
     assert found["refiner"].path == "/agents/refiner/" and client.get("/agents/refiner/").status_code == 200
     assert found["refiner"].since == AuditEntry.objects.get(object_id="refiner").at
     assert found["adder"].sentence.startswith(f"Agent adder is paused by root since {at}")

@@ -47,7 +47,7 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
         (standing("running", "pause"), "resume", None),
         (standing("running", "pause"), "kill", None),
         (standing("finished", "retry"), "kill", None),
-        (standing("running", "kill"), "retry", f"running, with kill still to be obeyed; {WAIT} retry is accepted"),
+        (standing("running", "kill"), "retry", f"running, with kill still to be carried out; {WAIT} retry is accepted"),
         (
             standing("running", "finish"),
             "incexec",
@@ -57,7 +57,7 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
         (
             standing("running", "kill"),
             "kill",
-            "running, with kill still to be obeyed; it is ending already; nothing to kill",
+            "running, with kill still to be carried out; it is ending already; nothing to kill",
         ),
         (
             standing("running", "pause"),

@@ -189,7 +189,7 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
 
 def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Client, make_task: Make) -> None:
     text = text_of(operator.get(f"/tasks/{make_task().id}/do/needs/"))
-    assert "what is left empty stays as it is" in text and "The old values can be set again." in text
+    assert "empty fields stay as they are" in text and "The old values can be set again." in text
 
 
 @pytest.mark.parametrize(
