@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -76,16 +76,57 @@ def empty_tables(test: Any = None) -> None:
     from jedisite.database.sql import hot_cursor
 
     copied = _copied.cache_info().currsize > 0
-    with transaction.atomic(), hot_cursor() as planned_once, connection.cursor() as cursor:
+    with transaction.atomic(), hot_cursor() as planned_once:
         planned_once.execute(_with_rows())
         found = [name for (name,) in planned_once.fetchall()]
-        # Everything goes, so no reference has to be followed.
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute("; ".join([f"DELETE FROM {name}" for name in found] + (_copied()[0] if copied else [])))  # noqa: S608
+    back = _copied()[0] if copied else []
+    _execute_without_triggers("; ".join([f"DELETE FROM {name}" for name in found] + back))  # noqa: S608
     with connection.cursor() as cursor:
         if _partitions(cursor) != _copied()[1]:
             synchronise_after_migrate()
             _copied.cache_clear()
+
+
+class _Other:
+    """The connection that empties tables. Everything goes, so no reference has to be followed: its role says so, once, since
+    PostgreSQL forgets the plans of a session at each change of its role, and would plan all statements of the next test anew.
+    """
+
+    kept: ClassVar[Any] = None
+
+    @classmethod
+    def close(cls) -> None:
+        if cls.kept is not None:
+            cls.kept.close()
+            cls.kept = None
+
+    @classmethod
+    def execute(cls, statements: str) -> None:
+        from django.db import connection
+
+        if cls.kept is None:
+            cls.kept = connection.copy()
+            with cls.kept.cursor() as cursor:
+                cursor.execute("SET session_replication_role = replica; SET lock_timeout = '20s'")
+        with cls.kept.cursor() as cursor:
+            cursor.execute(statements)
+
+
+def _execute_without_triggers(statements: str) -> None:
+    """All in one transaction; once more where a test ended the connection."""
+    from django.db import InterfaceError, OperationalError, connection
+
+    if not statements:
+        return
+    if connection.in_atomic_block:  # rows that only this transaction sees
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL session_replication_role = replica; {statements}")
+        return
+    try:
+        _Other.execute(statements)
+    except (InterfaceError, OperationalError):
+        _Other.close()
+        _Other.execute(statements)
 
 
 def forget_session(test: Any = None) -> bool:
@@ -117,9 +158,16 @@ def _keep_plans(connection: Any, **_: Any) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def emptying_instead_of_flush() -> None:
+    from django.db.backends.postgresql.creation import DatabaseCreation
     from django.db.backends.signals import connection_created
     from django.test import TransactionTestCase
 
     connection_created.connect(_keep_plans)
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[assignment]
     TransactionTestCase._should_reload_connections = forget_session  # type: ignore[attr-defined]
+
+    def destroy(self: Any, name: str, verbosity: int, drop: Any = DatabaseCreation._destroy_test_db) -> None:
+        _Other.close()  # a database with connections cannot be dropped
+        drop(self, name, verbosity)
+
+    DatabaseCreation._destroy_test_db = destroy  # type: ignore[method-assign]
