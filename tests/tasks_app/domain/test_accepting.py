@@ -51,7 +51,7 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
         (
             standing("running", "finish"),
             "incexec",
-            f"running, with finish still to be obeyed; {WAIT} incexec is accepted",
+            f"running, with finish still to be carried out; {WAIT} incexec is accepted",
         ),
         (standing("aborting"), "retry", f"aborting; {WAIT} retry is accepted"),
         (
@@ -62,8 +62,8 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
         (
             standing("running", "pause"),
             "retry",
-            "running, with pause still to be obeyed; retry is accepted in: aborted, exhausted, failed, finished, pending, "
-            f"running, scouting; when it is paused it takes {', '.join(PAUSED_TAKES)}",
+            "running, with pause still to be carried out; retry is accepted in: aborted, exhausted, failed, finished, pending, "
+            f"running, scouting; when it is paused it accepts {', '.join(PAUSED_TAKES)}",
         ),
         (
             standing("running", "pause", "resume"),

@@ -592,9 +592,9 @@ def test_outputs_of_a_job_that_is_ended_at_this_moment_are_not_merged() -> None:
 
 def _logs(task_id: int) -> list[Any]:
     task_row = Task.objects.select_related("job_params_template").get(pk=task_id)
-    work = mergejobs.MergeWork(task_row, timezone.now())
+    merge = mergejobs.read_merge(task_row, timezone.now())
     with hot_cursor() as cursor:
-        return list(mergejobs.pick(cursor, task_id, work.unmerged[mergejobs.MASTER], 100).files)
+        return list(mergejobs.pick(cursor, task_id, merge.unmerged[mergejobs.MASTER], 100).files)
 
 
 def test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it(make_task: Make) -> None:
