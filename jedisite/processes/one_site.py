@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _sentence(home: Path, other: dict[str, Any], ends: bool) -> str:
     process = f"process {other['pid']}" if "pid" in other else "another process"
     if ends:
-        return f"The site of {home} has not stopped yet ({process});  try again in a moment."
+        return f"The site of {home} has not stopped yet ({process}); try again in a moment."
     at = f" at {other['url']}/" if other.get("url") else ""
     return (
         f"The site of {home} already runs{at} ({process}): stop it first (Ctrl-C where it was started). A second "

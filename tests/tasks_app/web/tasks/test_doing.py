@@ -257,7 +257,7 @@ def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_ta
     takes = ", ".join(rule.title.lower() for rule in COMMANDS.values() if task.status in rule.accepted)
     assert "more attempts" in takes and "avalanche" not in takes
     for name, says in (
-        ("retry", f"in this state it takes {takes}"),
+        ("retry", f"in this state it accepts {takes}"),
         ("avalanche", "is paused; skip scouts is accepted in: "),
         ("priority", "Change priority needs the right to steer"),
     ):
