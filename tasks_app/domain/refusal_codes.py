@@ -190,7 +190,7 @@ TASK_EXHAUSTED_TOO_LONG: Final = code(
 
 TASK_WITHHELD: Final = code(
     "task_withheld",
-    "Held back from busy queues",
+    "Withheld from busy storage",
     "throttle",
     "nobody",
     "Wait until a queue near the input has room, or raise the priority of the task.",

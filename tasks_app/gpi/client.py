@@ -190,7 +190,7 @@ class Task:
         return self.command("kill", reason)
 
     def finish(self, reason: str = "", *, soft: bool = False) -> dict[str, Any]:
-        """End the task with what it has. `soft`: its let running jobs end first."""
+        """End the task with what it has. `soft`: let its running jobs end first."""
         return self.command("finish", reason, **({"soft": True} if soft else {}))
 
     def retry(self, reason: str = "", **parameters: Any) -> dict[str, Any]:

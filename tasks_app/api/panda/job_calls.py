@@ -67,7 +67,7 @@ def kill(ask: Ask) -> HttpResponse:
     left = sum(not killed for killed in done)
     return envelope(
         done,
-        message=f"{plural(left, 'job does not exist, has', 'jobs do not exist, have')} already ended or not yours"
+        message=f"{plural(left, 'job was', 'jobs were')} not killed: unknown, already ended or not yours"
         if left
         else "",
     )

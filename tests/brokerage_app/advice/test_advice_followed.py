@@ -188,5 +188,5 @@ def test_advice_on_scratch_space_says_only_what_helps(
     grid(max_memory_mb=16_000, core_count=1, capability="score", work_dir_mb=8000)
     found, advice = decided(broker, asking(**{**SCRATCH, **needs}))
     assert found.code == "scratch_disk"
-    own = [one for one in advice if not SETTING.fullmatch(one) and "site than" not in one]
+    own = [one for one in advice if not SETTING.fullmatch(one) and "site other than" not in one]
     assert len(own) == len(said) and all(one.startswith(tuple(said)) for one in own), advice

@@ -75,7 +75,7 @@ def test_a_device_gets_in_as_the_person_who_confirms(
     assert browser.post(begun["verification_uri"].removeprefix(live_server.url), answer).status_code == 403
     answer["csrfmiddlewaretoken"] = str(shown.context["csrf_token"])
     done = browser.post("/dev-issuer/verify", answer, follow=True)
-    assert done.status_code == 200 and "is let in" in done.text
+    assert done.status_code == 200 and "is now logged in" in done.text
 
     status, given = post(found["token_endpoint"], **redeem)
     assert status == 200 and given["token_type"] == "Bearer"

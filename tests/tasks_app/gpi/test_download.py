@@ -93,7 +93,7 @@ def test_the_command_copies_outputs(
     with pytest.raises(SystemExit):
         call_command("download", str(task.id), "--to", str(tmp_path / "logs"), "--logs")
     assert names(tmp_path / "logs") == ["a.root", "b.root"]
-    assert "2 files in" in (said := capsys.readouterr().err) and "1 could not be had" in said
+    assert "2 files in" in (said := capsys.readouterr().err) and "1 could not be copied" in said
 
 
 @pytest.mark.django_db
@@ -184,7 +184,7 @@ def test_what_is_cut_off_goes_on_where_it_ended(script: Any, tmp_path: Path) -> 
 
 def test_a_download_that_was_given_up_goes_on_the_next_time(script: Any, tmp_path: Path) -> None:
     site, told, _ = script(answer(200, b"0123", 10), answer(206, b"", 6), answer(200, b"0123456789"), tries=2)
-    with pytest.raises(Unavailable, match="ended before its end"):
+    with pytest.raises(Unavailable, match="was cut off"):
         site.fetch(row(), tmp_path)
     assert names(tmp_path) == [".7.part"]
     # This time the server sends all of it, whatever it is asked for.
@@ -195,7 +195,7 @@ def test_a_part_outlives_attempts_that_bring_nothing(script: Any, tmp_path: Path
     part = tmp_path / ".7.part"
     part.write_bytes(b"0123")
     site, _, _ = script(answer(206, b"", 6), answer(206, b"", 6), tries=2)
-    with pytest.raises(Unavailable, match="ended before its end"):
+    with pytest.raises(Unavailable, match="was cut off"):
         site.fetch(row(), tmp_path)
     assert part.read_bytes() == b"0123"
     part.write_bytes(b"0123456789")

@@ -42,7 +42,7 @@ def test_an_input_with_the_name_of_something_else_fails_the_job_and_says_so(
     assert pilots.run() == 0
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1099), final
-    assert f"Input {name} has the name of {what};" in final["pilot_error_diag"]
+    assert f"Input {name} has the same name as {what};" in final["pilot_error_diag"]
     assert [*json.loads(final["job_output_report"])] == [f"log.{job}.tgz"]
 
 

@@ -106,7 +106,7 @@ def test_a_name_is_taken_once_unless_it_may_be_overwritten_by_its_owner(
     ("content", "name", "sentence"),
     [
         (b"", NAME, "file: The submitted file is empty."),
-        (b"PK\3\4" + bytes(50), NAME, "the file is no gzip archive"),
+        (b"PK\3\4" + bytes(50), NAME, "the file is not a gzip archive"),
         (ARCHIVE[:10], NAME, "the gzip archive is incomplete"),
         (ARCHIVE[:-1], NAME, "the gzip archive is incomplete"),
         (ARCHIVE[:-10], NAME, "the gzip archive is incomplete"),

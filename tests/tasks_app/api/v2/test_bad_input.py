@@ -343,7 +343,10 @@ def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
         assert message.startswith("'paramaters' is not a field of this body; those are ") and "changes" in message
         for changes, says in (
             ({"nFilesPerJobs": 1}, "Did you mean nFilesPerJob?"),
-            ({"jobParameters": []}, "cannot be changed when a task runs again; what can be is "),
+            (
+                {"jobParameters": []},
+                "cannot be changed when a task runs again; the parameters that can be changed are ",
+            ),
         ):
             body = {"command": "incexec", "changes": changes}
             errors = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"]

@@ -238,7 +238,7 @@ def test_a_log_that_takes_long_to_search_may_be_asked_for_again(
     with monkeypatch.context() as patch:
         patch.setattr(logarchives, limit, -1)
         answer = client.get(address(log))
-        assert "Trying again may help" in refusal(answer, 503) and answer["Retry-After"] == "30"
+        assert "Try again, or see the job's log page" in refusal(answer, 503) and answer["Retry-After"] == "30"
     assert b"".join(client.get(address(log)).streaming_content)
 
 

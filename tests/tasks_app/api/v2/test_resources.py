@@ -368,7 +368,7 @@ class TestChanges:
             (error,) = answer.json()["errors"]
             assert error["field"] == "attributes.walltime"
             assert error["message"] == (
-                "It has no effect: the walltime of jobs is calculated from cpuTime (10). Change that."
+                "It has no effect: the walltime of jobs is calculated from cpuTime (10). Change cpuTime instead."
             )
 
     def test_all_faults_are_told_at_once(self, api: Api, make_task: Make) -> None:
