@@ -74,7 +74,7 @@ def test_outputs_of_a_task_are_fetched_once(
         site.download(task.id, to, logs=True)
     (to / "b.root").write_bytes(b"my own")
     (to / "a.root").unlink()
-    with pytest.raises(FileExistsError, match="another content"):
+    with pytest.raises(FileExistsError, match="other content"):
         site.download(task.id, to)
     assert names(to) == ["a.root", "b.root"] and (to / "b.root").read_bytes() == b"my own"
     with pytest.raises(NotAllowed, match="belongs to ada"):
