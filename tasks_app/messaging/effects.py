@@ -21,7 +21,7 @@ from tasks_app.inputs.readers import ask_again, look_again
 from tasks_app.lifecycle import file_moves
 from tasks_app.models import Task
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
-from tasks_app.submission import command_queue
+from tasks_app.submission import command_queue, known_names
 
 Effect = Callable[[Mapping[str, Any], str], str]
 
@@ -55,7 +55,8 @@ def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
 
 
 def _task_command(given: Mapping[str, Any], sender: str) -> str:
-    _task(given["task_id"])
+    """Names of sites are looked up now: a site that is unknown today may be there when the message is tried again."""
+    known_names.check_parameters(given["parameters"], [_task(given["task_id"])])
     command_queue.give_command(
         given["task_id"],
         given["command"],

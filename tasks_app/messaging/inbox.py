@@ -11,8 +11,11 @@ from django.db import connection, transaction
 from jedisite.agents.passes import kick
 from jedisite.processes.logs import sentence_of
 from tasks_app.domain.message_kinds import BadMessageError, checked
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.messaging.effects import EFFECTS, NotThereError
 from tasks_app.models import InMessage
+from tasks_app.params import command_parameters
+from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.command_queue import CommandRefusedError
 
 log = structlog.get_logger(__name__)
@@ -30,7 +33,7 @@ def receive(message_id: str, kind: str, payload: Any, *, sender: str) -> tuple[I
 
     Raises BadMessageError when it can never be processed, OtherContentError when its id was used for something else.
     """
-    checked(kind, payload)
+    _checked(kind, payload)
     with transaction.atomic():
         row, is_new = InMessage.objects.get_or_create(
             message_id=message_id, defaults={"kind": kind, "payload": payload, "sender": sender}
@@ -41,6 +44,18 @@ def receive(message_id: str, kind: str, payload: Any, *, sender: str) -> tuple[I
             row.refresh_from_db()
             kick("message_processor")
     return row, is_new
+
+
+def _checked(kind: str, payload: object) -> dict[str, Any]:
+    """The payload with its known fields, and the parameters of a command. Raises BadMessageError, naming the field."""
+    given = checked(kind, payload)
+    if "command" in given and "parameters" in given:
+        try:
+            given["parameters"] = command_parameters.check(TaskCommand(given["command"]), given["parameters"] or {})
+        except ParamErrors as exc:
+            first = exc.errors[0]
+            raise BadMessageError(f"payload.parameters.{first.field}"[:120], first.message) from exc
+    return given
 
 
 def process_next(now: datetime) -> bool:
@@ -60,10 +75,10 @@ def process_next(now: datetime) -> bool:
         row.attempts += 1
         try:
             with transaction.atomic():
-                row.answer = EFFECTS[row.kind](checked(row.kind, row.payload), row.sender)
+                row.answer = EFFECTS[row.kind](_checked(row.kind, row.payload), row.sender)
         except BadMessageError as exc:
             _failed(row, str(exc), now, for_good=True)
-        except (CommandRefusedError, NotThereError) as exc:
+        except (CommandRefusedError, NotThereError, ParamErrors) as exc:
             _failed(row, str(exc), now)
         except Exception as exc:
             log.exception("inbox.failed", message=row.message_id, kind=row.kind)

@@ -25,7 +25,7 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "coreCount": ("Cores", "For each job; 0: any number."),
         "workDiskCount": ("Scratch space", ""),
         "outDiskCount": ("Output", ""),
-        "ioIntensity": ("Input and output", "In kB a second."),
+        "ioIntensity": ("Input and output", "In kB per second."),
     }
 )
 """Of what may be changed on a task, that for which the form has fields: title and hint."""

@@ -133,7 +133,7 @@ def check_keys(keys: Iterable[Key], given: Mapping[str, Any], faults: Faults) ->
     for key in keys:
         value = given.get(key.name)
         if key.required and value in (None, "", {}):
-            faults.add(key.name, "required", "This is needed.")
+            faults.add(key.name, "required", "This field is required.")
         elif value is not None:
             check_value(key, value, key.name, faults)
             checked[key.name] = bool(value) if key.kind == "flag" else value

@@ -186,6 +186,9 @@ def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:
     if isinstance(value, bool) or not isinstance(value, wanted):
         _wrong_type(key, value, where, faults)
         return
+    if value != value:  # NaN compares with no limit
+        faults.add(where, "finite", "This must be a number, and NaN is not one.")
+        return
     if key.low is not None and value < key.low:
         faults.add(where, "at least", f"The minimum is {key.low:g}, and this is {value}.")
     if key.high is not None and value > key.high:

@@ -280,6 +280,13 @@ def test_an_id_that_comes_again_with_other_content_is_refused() -> None:
         ("kick", {"agent": "adder", "task_id": 1}, "payload.agent"),
         ("kick", {"agent": "feeder", "task_id": 1, "x": 1}, "payload.x"),
         ("task_command", {"command": "explode", "task_id": 1}, "payload.command"),
+        ("task_command", {"command": "reassign", "task_id": 1}, "payload.parameters.site"),
+        (
+            "task_command",
+            {"command": "reassign", "task_id": 1, "parameters": {"nucleus": 5}},
+            "payload.parameters.nucleus",
+        ),
+        ("task_command", {"command": "finish", "task_id": 1, "parameters": {"x": 1}}, "payload.parameters.x"),
         ("files_staged", {"task_id": 1, "files": "a,b"}, "payload.files"),
         ("dataset_changed", {"dataset": ""}, "payload.dataset"),
         ("kick", [], "payload"),
@@ -325,6 +332,15 @@ def test_a_task_that_refuses_a_command_now_may_take_it_later() -> None:
     assert again(row).processed
     settle()
     assert status(made) == "running"
+
+
+def test_a_command_by_message_names_a_site_that_is_there() -> None:
+    made = one_task()
+    settle()
+    row = tell("m1", "task_command", task_id=made, command="reassign", parameters={"site": "NOWHERE"})
+    message_processor.run(now=NOW)
+    assert "NOWHERE" in again(row).error and row.parked is None and row.processed is None
+    assert not Command.objects.exists() and status(made) == "running"
 
 
 def test_a_processor_that_is_killed_leaves_nothing_behind_and_the_next_does_it_once(monkeypatch: Any) -> None:

@@ -20,6 +20,7 @@ from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.stored import needs_of
 from jedisite.identity.callers import Right
 from jedisite.identity.callers import needs as needs_right
+from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.explaining import deciding_again, stored_verdicts
 from tasks_app.explaining.deciding_again import NeedsError, NothingKeptError
 from tasks_app.explaining.rules import wishes
@@ -78,9 +79,9 @@ def _start(given: dict[str, str]) -> VerdictRecord | None:
     if not given["needs"]:
         return None
     try:
-        plain = json.loads(given["needs"])
-    except (ValueError, RecursionError) as exc:
-        raise WishError("needs", "they are not JSON") from exc
+        plain = strict_json(given["needs"].encode())
+    except NotPlainJSONError as exc:
+        raise WishError("needs", f"they are not plain JSON: {exc}") from exc
     if not isinstance(plain, dict):
         raise WishError("needs", "they are not a JSON object")
     try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jedisite.identity.callers import Caller
-from jedisite.vocabulary.words import on_one_line
+from jedisite.vocabulary.words import on_one_line, sentence
+from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.commands import bulk
 from tasks_app.commands.act_words import WITHOUT_EFFECT, Field, field_of, title_of_parameter
 from tasks_app.domain.accepting import RUN_AGAIN
@@ -26,6 +26,8 @@ from tasks_app.web.commands.act_values import now_of
 LONGEST_REASON = 1000
 _RENAMED = "|".join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)
 """Commands whose buttons have other names."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""As people write numbers: Python's own reading takes NaN, digits of other scripts and underscores, too."""
 _OF_API = re.compile(rf"\b({_RENAMED})\b")
 
 
@@ -132,9 +134,12 @@ def _typed(keys: tuple[Key, ...], form: Mapping[str, str], faults: Faults) -> di
             found[key.name] = _number(text, key.kind == "integer")
         elif key.kind == "object":
             try:
-                found[key.name] = json.loads(text)
-            except (ValueError, RecursionError):
-                faults.add(key.name, "JSON", 'This is not valid JSON, such as {"nFilesPerJob": 5}.')
+                found[key.name] = strict_json(text.encode())
+            except NotPlainJSONError as exc:
+                if exc.rule == "syntax":
+                    faults.add(key.name, "JSON", 'This is not valid JSON, such as {"nFilesPerJob": 5}.')
+                else:
+                    faults.add(key.name, exc.rule, sentence(exc))
         else:
             found[key.name] = text
     return found
@@ -142,10 +147,9 @@ def _typed(keys: tuple[Key, ...], form: Mapping[str, str], faults: Faults) -> di
 
 def _number(text: str, whole: bool) -> int | float | str:
     """The number that a text says; the text itself when it says none, for the check to refuse."""
-    try:
-        return int(text) if whole and len(text) < 20 else float(text)
-    except ValueError:
+    if not _NUMBER.fullmatch(text):
         return text
+    return int(text) if whole and len(text) < 20 and text.lstrip("+-").isdecimal() else float(text)
 
 
 def faults_of(exc: ParamErrors) -> list[str]:

@@ -136,7 +136,7 @@ def test_an_act_needs_the_token_of_its_form_and_a_name(ada: Any, make_task: Make
 
 def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make_task: Make) -> None:
     for changes, act, why in (
-        ({"status": "paused"}, "pause", "not accepted in this state; in this state it takes resume,"),
+        ({"status": "paused"}, "pause", "not accepted in this state; in this state it accepts resume,"),
         ({"user": "bob"}, "kill", "belongs to bob"),
         ({}, "release", "right to steer"),
     ):
@@ -187,6 +187,28 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
     assert answer.status_code == 409 and "is bound to SITE_B" in text_of(answer)
 
 
+@pytest.mark.parametrize(
+    ("act", "values", "said"),
+    [
+        ("needs", {"cpuTime": "NaN"}, "CPU time"),
+        ("needs", {"cpuTime": "-nan"}, "CPU time"),
+        ("needs", {"coreCount": "1_000"}, "Cores"),
+        ("needs", {"coreCount": "\u0663"}, "Cores"),
+        ("split_rule", {"changes": '{"\\ud800": 1}'}, "half a surrogate pair"),
+        ("split_rule", {"changes": '{"nFilesPerJob": 2, "nFilesPerJob": 3}'}, "occurs twice"),
+        ("split_rule", {"changes": '{"nFilesPerJob": NaN}'}, "not a JSON number"),
+    ],
+)
+def test_values_that_are_no_numbers_or_no_plain_json_are_refused_by_name(
+    operator: Client, make_task: Make, act: str, values: dict[str, str], said: str
+) -> None:
+    task = make_task(split_rule="", core_count=1)
+    answer = operator.post(f"/tasks/{task.id}/do/{act}/", {"reason": "r", **values})
+    assert answer.status_code == 409 and said in text_of(answer), text_of(answer)
+    task.refresh_from_db()
+    assert (task.split_rule, task.core_count) == ("", 1)
+
+
 def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Client, make_task: Make) -> None:
     text = text_of(operator.get(f"/tasks/{make_task().id}/do/needs/"))
     assert "empty fields stay as they are" in text and "The old values can be set again." in text
@@ -216,7 +238,7 @@ def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator
     url = f"/tasks/{task.id}/do/needs/"
     text = text_of(operator.get(url))
     assert "In MB a core. Now: 900000." in text and "In kB per second. Now: nothing is set." in text, text
-    assert "In HS06 s an event." in text and "0 is any number. Now: 1." in text
+    assert "In HS06 s an event." in text and "0: any number. Now: 1." in text
     for form, kind in (
         ({"ramCount": "2000"}, "SCORE"),
         ({"coreCount": "8"}, "MCORE"),
