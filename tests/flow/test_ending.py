@@ -200,7 +200,7 @@ def test_a_task_whose_file_is_there_already_is_refused_at_the_door() -> None:
     ask("user.ada.one", "user.ada.one.txt")
     drive(Pilot())
     for place in ("user.ada.one.txt", "user.ada.two.txt"):
-        with pytest.raises(ParamErrors, match=r"A file 'hello\.txt' is there already") as refused:
+        with pytest.raises(ParamErrors, match=r"A file 'hello\.txt' already exists") as refused:
             ask("user.ada.two", place)
         assert refused.value.errors[0].field == "jobParameters[0].value"
     assert ask("user.ada.two", "user.ada.two.txt", "other.txt").is_new

@@ -187,7 +187,7 @@ def test_a_command_has_scouts_judged_at_once() -> None:
     Task.objects.filter(pk=made).update(walltime_unit="ava")
     settle()
     assert (status(made), task(made).walltime_unit, len(jobs(made))) == ("running", "kSI2kseconds", 15)
-    assert "on a command" in ScoutReport.objects.get(task_id=made).detail
+    assert "a command asked for it" in ScoutReport.objects.get(task_id=made).detail
 
 
 def test_scouts_that_are_not_what_was_declared_exhaust_the_task_until_somebody_looks() -> None:

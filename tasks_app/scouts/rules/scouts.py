@@ -38,7 +38,7 @@ class Due(Enum):
 
     COMPLETE = "all files of the scouts are finished or have no attempt left"
     EARLY = "half of the scouts finished"
-    COMMAND = "a command said so"
+    COMMAND = "a command asked for it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def test_gates_say_their_numbers() -> None:
     one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, pilot=replace(PILOT, calls=1, workers=1)))}
     assert one["pilots"] == "the last call came 10 s ago; 1 worker runs or waits in the batch system"
     off = replace(ACTIVE, pilot=replace(PILOT, status="offline", reason="new switches."))
-    assert walk(off)[3].sentence == "the job waits at A:  the queue is offline (“new switches”)"
+    assert walk(off)[3].sentence == "the job waits at A: the queue is offline (“new switches”)"
     assert said["turn"].startswith("10000+ jobs of its share go first")
     assert "; 7 jobs of shares that are served before go first, of MC the next" in said["turn"]
     one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(0, "", 1)))}

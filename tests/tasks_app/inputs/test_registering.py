@@ -65,7 +65,7 @@ def test_a_folder_that_grows_is_registered_again_and_what_is_new_in_it_is_added(
     assert "user.ada.grow: 3 files, 2 are new\n" in lab("user.ada.grow", "data", "--open", two="2", three="3")
     assert "user.ada.grow: 3 files, 0 are new\n" in lab("user.ada.grow", "data", "--open")
     assert CatalogueFile.objects.get(lfn="one.csv").guid == was.guid and place("three.csv").read_text() == "3"
-    with pytest.raises(CommandError, match=r"has a file one\.csv already, with another content: .* under another name"):
+    with pytest.raises(CommandError, match=r"has a file one\.csv already, with other content: .* under another name"):
         lab("user.ada.grow", "data", "--open", one="9", four="4")
     assert CatalogueFile.objects.count() == 3 and CatalogueDataset.objects.get().open
     assert "user.ada.grow: 4 files, 1 is new\n" in lab("user.ada.grow", "data", one="1", four="4")

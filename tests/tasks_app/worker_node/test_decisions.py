@@ -78,8 +78,8 @@ def test_a_job_may_fill_what_the_queue_gives_and_the_sentence_says_whose_limit_i
     limit = f"its limit is {most} MB, {whose}."
     assert failure and failure.diag.startswith(f"The work folder held {most + 1} MB, {limit}")
     # No workDiskCount gives more than the queue.
-    assert ("workDiskCount" in failure.diag) is ("queue gives" not in whose)
-    assert ("needs a queue with more disk" in failure.diag) is ("queue gives" in whose)
+    assert ("workDiskCount" in failure.diag) is ("of the queue" not in whose)
+    assert ("needs a queue with more disk" in failure.diag) is ("of the queue" in whose)
     assert with_disk(Limits(), 0, 0, 100) == Limits()
 
 
@@ -174,6 +174,6 @@ def test_a_broken_token_is_refused_and_not_shown(token: str) -> None:
     options = argparse.ArgumentParser()
     add_arguments(options)
     given = options.parse_args(["--queue", "Q", "--server", "http://127.0.0.1", "--isolation", "none"])
-    with pytest.raises(SettingsError, match="JEDI_PILOT_TOKEN holds") as refused:
+    with pytest.raises(SettingsError, match="JEDI_PILOT_TOKEN contains") as refused:
         from_arguments(given, {"JEDI_PILOT_TOKEN": token})
     assert "sec" not in str(refused.value)

@@ -85,6 +85,6 @@ def test_a_report_that_is_too_large_for_the_server_fails_the_job_with_that_reaso
 
 
 def test_a_body_that_no_server_takes_is_not_even_sent(site: Site) -> None:
-    with pytest.raises(RefusedError, match="more than the 10485760") as refused:
+    with pytest.raises(RefusedError, match="exceed the limit of 10485760") as refused:
         Client(site.url, TOKEN).post("/api/v1/pilot/update_job", {"job_id": "x" * 11_000_000}, patience_s=30)
     assert (refused.value.status, site.calls) == (413, [])

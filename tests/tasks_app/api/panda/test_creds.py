@@ -74,7 +74,7 @@ def test_what_is_too_long_or_too_many_or_has_no_name_is_refused(
         ({"key": [1], "value": "x"}, "key"),
         ({"key": "a\0b", "value": "x"}, ""),
         ({"key": "a\r\nb", "value": "x"}, "key: 'a\\r\\nb' contains a line feed"),
-        ({"key": "a\u202eb", "value": "x"}, "key: 'a\\u202eb' has"),
+        ({"key": "a\u202eb", "value": "x"}, "key: 'a\\u202eb' contains"),
     ):
         said = put(ada, **body)
         assert said["success"] is False and field in said["message"], body

@@ -160,8 +160,8 @@ def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_gri
         ({"size": 5}, 409, "768\u202f000 bytes in the storage and 5 in the books"),
         ({"scope": "user.eve"}, 409, "not in a storage that this site serves"),
         ({"scope": "user.eve", "surl": "root://se.example//x/out.root"}, 409, "is at root://se.example//x/out.root"),
-        ({"lfn": "../out.root"}, 409, "not a name"),
-        ({"lfn": ".."}, 409, "not a name"),
+        ({"lfn": "../out.root"}, 409, "not a valid file name"),
+        ({"lfn": ".."}, 409, "not a valid file name"),
     ],
 )
 def test_what_is_not_sent_is_told(api: Any, store: Store, changes: Any, code: int, sentence: str) -> None:
@@ -222,7 +222,7 @@ def test_a_log_is_sent_unless_it_holds_secrets(api: Any, store: Store, monkeypat
     answer = client.get(address(store(good, "good.log.tgz", type="log")))
     assert answer.status_code == 200 and b"".join(answer.streaming_content) == good
     bad = store(archive(**{"payload.stdout": b"x", "panda_secrets.json": b"{}"}), "bad.log.tgz", type="log")
-    assert "holds secrets" in refusal(client.get(address(bad)), 409)
+    assert "contains secrets" in refusal(client.get(address(bad)), 409)
     cut = store(good[:-20], "cut.log.tgz", type="log")
     assert "cannot be searched" in refusal(client.get(address(cut)), 409)
     monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 1000)

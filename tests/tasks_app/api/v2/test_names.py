@@ -90,7 +90,9 @@ def test_logs_are_meant_last_and_names_that_only_begin_alike_are_not_meant(api: 
         ("user.ada.nix", ""),
     ):
         said = faults(post(api(), task_params(**reading(given, "user.ada.meas"))))
-        assert said["jobParameters[0].dataset"].startswith(f"There is no dataset '{given}'.{meant} A task")
+        assert said["jobParameters[0].dataset"].startswith(
+            f"There is no dataset '{given}'.{meant} To let the task wait"
+        )
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,9 @@ def test_what_if_by_a_form(reader: Client, decided: tuple[Task, int, int], djang
     ("given", "says", "status"),
     [
         ({"task": "x"}, "is not a number", 400),
-        ({"task": "7"}, "No decision on jobs of task 7", 404),
+        ({"task": "7"}, "For task 7, no decision on its jobs was kept", 404),
         ({"decision": "7"}, "Decision 7 is not a decision on jobs", 404),
-        ({"needs": "{"}, "Needs: they are not JSON", 400),
+        ({"needs": "{"}, "Needs: they are not plain JSON", 400),
         ({"needs": "[]"}, "Needs: they are not a JSON object", 400),
         ({"needs": '{"memory": 3}'}, "memory", 400),
         ({"decision": "latest", "memory": "much"}, "Memory: &#x27;much&#x27; is not a whole number", 400),

@@ -117,7 +117,7 @@ def test_failed_jobs_are_counted_by_any_two_dimensions_and_each_number_leads_to_
     assert [line["url"] for line in unknown if not line["head"].key] == [""]
     for query, said in (
         ("rows=odd", "rows is one of"),
-        ("rows=site&columns=site", "are the same"),
+        ("rows=site&columns=site", "rows and columns must differ"),
         ("show=x", "show is one of"),
     ):
         assert said in reader.get(f"/errors/pivot/?{query}").content.decode()
