@@ -1,8 +1,8 @@
 """Hot path: what pilots report. A heartbeat is one UPDATE; a final report is kept for the adder and answered at once.
 
 A report counts when it comes from whom the job was handed to. A job that was handed out with a secret takes only reports
-that carry it and the fence of that hand-out; one that was handed out without, to PanDA's own pilots, those that name its
-attempt and come with a token for its site.
+that carry it and the fence of that hand-out, and name no other attempt; one that was handed out without, to PanDA's own
+pilots, those that name its attempt and come with a token for its site.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tasks_app.lifecycle.job_reports import ADVANCE, FINAL, FINAL_WITH_METADATA
 
 NO_COMMAND = "NULL"
 KILL = "tobekilled"
+OTHER_ATTEMPT = f"badattemptnr,{KILL}"
+"""Why, and what pilots understand of it: nobody waits for what they do."""
 FINAL_REPORTS = ("finished", "failed")
 TOWARDS_END = ("holding", "transferring")
 """What pilots and harvester say while outputs are on their way: for us the job runs until its final report."""
@@ -64,7 +66,7 @@ class NotYoursError(PermissionError):
 
 
 class OtherAttemptError(NotYoursError):
-    """The job was handed out without a secret, at a site of the caller's, and the report is about another attempt."""
+    """The report is about another attempt of a job that is the caller's: by its secret or, handed out without, by its site."""
 
 
 class UnknownJobError(LookupError):
@@ -74,7 +76,10 @@ class UnknownJobError(LookupError):
 @dataclass(frozen=True, slots=True)
 class Proof:
     """How a pilot shows that a job is its own: its site, and the fence and secret; or the attempt, of a job that was
-    handed out without a secret. With a token that is for one worker, the job must have gone to that one."""
+    handed out without a secret. With a token that is for one worker, the job must have gone to that one.
+
+    With a secret the attempt may be left out; if it is named, it must be the job's.
+    """
 
     fence: int | None = None
     secret: str = ""
@@ -99,15 +104,22 @@ class Report:
 
 # How a job shows that it is the caller's: by what it was handed out with, or by its attempt.
 _BY_SECRET = "fence = %(fence)s AND secret_hash = %(digest)s"
+_SAME_ATTEMPT = "coalesce(attemptnr, 0) = %(attempt)s"
 _BY_ATTEMPT = "secret_hash IS NULL AND attemptnr = %(attempt)s"
 # Whether the job is the caller's, for any kind of proof. NULL site: any queue may be served by this token; so for workers.
 _HERE = (
     "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s)"
     " AND (%(worker)s::text IS NULL OR workerid = %(worker)s)"
 )
-MINE = f"{_HERE} AND CASE WHEN %(fence)s::bigint IS NOT NULL THEN {_BY_SECRET} ELSE {_BY_ATTEMPT} END"
+MINE = (
+    f"{_HERE} AND CASE WHEN %(fence)s::bigint IS NULL THEN {_BY_ATTEMPT}"
+    f" ELSE {_BY_SECRET} AND (%(attempt)s::bigint IS NULL OR {_SAME_ATTEMPT}) END"
+)
 # Whether it would be, were the report about the attempt that is on.
-AT_OTHER_ATTEMPT = f"{_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s"
+AT_OTHER_ATTEMPT = (
+    f"{_HERE} AND CASE WHEN %(fence)s::bigint IS NULL THEN secret_hash IS NULL AND attemptnr <> %(attempt)s"
+    f" ELSE {_BY_SECRET} AND NOT {_SAME_ATTEMPT} END"
+)
 
 # Where {given} is stand the measures and errors of a report, where {mine} is the condition for its kind of proof: only what
 # it has, since each parameter costs time.
@@ -132,7 +144,9 @@ def _mine(proof: Proof) -> str:
     """What MINE comes to for this proof."""
     here = f"pandaid = %(job)s{' AND computingsite = %(site)s' if proof.site else ''}"
     here += " AND workerid = %(worker)s" if proof.worker else ""
-    return f"{here} AND {_BY_ATTEMPT if proof.fence is None else _BY_SECRET}"
+    if proof.fence is None:
+        return f"{here} AND {_BY_ATTEMPT}"
+    return f"{here} AND {_BY_SECRET}" + ("" if proof.attempt is None else f" AND {_SAME_ATTEMPT}")
 
 
 _WHY = (

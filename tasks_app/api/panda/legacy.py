@@ -27,6 +27,7 @@ from tasks_app.dispatch.closed_queues import why_closed
 from tasks_app.dispatch.handing_out import Request, get_jobs
 from tasks_app.dispatch.reports import (
     NO_COMMAND,
+    OTHER_ATTEMPT,
     NotYoursError,
     OtherAttemptError,
     Proof,
@@ -37,8 +38,6 @@ from tasks_app.dispatch.reports import (
 from tasks_app.dispatch.unwalled import is_unwalled
 
 ANY_LABEL = ("ANY", "unified")
-OTHER_ATTEMPT = "badattemptnr,tobekilled"
-"""Why, and what the pilot understands of it: nobody waits for what it does."""
 
 
 class GetJobParams(Params):

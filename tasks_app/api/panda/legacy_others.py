@@ -18,11 +18,11 @@ from jedisite.identity.callers import Right, needs
 from jedisite.web.choices import Choice
 from tasks_app.api.panda.call_params import Id, JsonList, Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.legacy import OTHER_ATTEMPT, report_of
+from tasks_app.api.panda.legacy import report_of
 from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy
 from tasks_app.dispatch import worker_moves
 from tasks_app.dispatch.bulk_reports import update_jobs
-from tasks_app.dispatch.reports import NO_COMMAND, OtherAttemptError, Report
+from tasks_app.dispatch.reports import NO_COMMAND, OTHER_ATTEMPT, OtherAttemptError, Report
 from tasks_app.models import Job, JobArchive
 
 MOST_REPORTS = 1000

@@ -54,7 +54,7 @@ def answers_to(caller: Caller, items: list[Any]) -> list[tuple[StatusCode, str]]
 
 def _said(answer: Answer) -> tuple[StatusCode, str]:
     if isinstance(answer, OtherAttemptError):
-        return StatusCode.OK, KILL  # nobody waits for what it does
+        return StatusCode.OK, KILL  # harvester understands no list of commands
     if isinstance(answer, str):
         return StatusCode.OK, answer
     # One answer for jobs of others and for unknown ones, so that nobody learns which jobs exist.

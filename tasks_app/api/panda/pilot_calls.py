@@ -19,7 +19,15 @@ from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.wire import BadCallError, envelope, moment, number, object_of, refused, text
 from tasks_app.dispatch.closed_queues import why_closed
 from tasks_app.dispatch.handing_out import Request, get_jobs
-from tasks_app.dispatch.reports import NotYoursError, Proof, Report, UnknownJobError, update_job
+from tasks_app.dispatch.reports import (
+    OTHER_ATTEMPT,
+    NotYoursError,
+    OtherAttemptError,
+    Proof,
+    Report,
+    UnknownJobError,
+    update_job,
+)
 from tasks_app.dispatch.unwalled import is_unwalled
 from tasks_app.domain.killcodes import SubStatus
 
@@ -155,6 +163,8 @@ def update_one_job(ask: Ask) -> HttpResponse:
     caller, body = ask.caller, ask.given
     try:
         command = update_job(report_of(caller, body))
+    except OtherAttemptError:
+        command = OTHER_ATTEMPT
     except (NotYoursError, UnknownJobError) as exc:
         # One answer for both, so that nobody learns which jobs exist.
         raise PermissionDenied("the job is not yours") from exc

@@ -108,6 +108,32 @@ def test_a_job_that_was_handed_out_with_a_secret_is_not_taken_over_by_one_who_kn
     drive_on(pilot, job)
 
 
+def test_a_report_with_the_secret_of_a_job_and_the_number_of_another_attempt_is_not_booked(
+    books: None, api: Callable[..., Client]
+) -> None:
+    _, pilot, job = one_job()
+    pilot.start(job)
+    before = row(job)
+    for state in STATES:
+        said = report(job, state, outputs=stored(job))
+        with pytest.raises(OtherAttemptError):
+            update_job(replace(said, proof=replace(said.proof, attempt=2)))
+    client = api("pilot", site=SITE)
+    told = {"job_id": job["PandaID"], "job_status": "running", "fence": job["fence"], "job_secret": job["jobSecret"]}
+
+    def said_to(name: str, body: Any) -> Any:
+        answer = client.post(f"/api/v1/pilot/{name}", json.dumps(body), content_type="application/json").json()
+        assert answer["success"]
+        return answer["data"]
+
+    assert said_to("update_job", {**told, "attempt_nr": 2})["command"] == "badattemptnr,tobekilled"
+    assert said_to("update_jobs_bulk", {"job_list": [{**told, "attempt_nr": 2}]})[0]["command"] == "tobekilled"
+    assert row(job) == before
+    for named in ({"attempt_nr": 1}, {}):
+        assert said_to("update_job", {**told, **named})["command"] == "NULL"
+    drive_on(pilot, job)
+
+
 def test_a_job_whose_outputs_are_on_their_way_is_kept_alive_by_its_reports(books: None) -> None:
     _, pilot, job = one_job()
     pilot.start(job)

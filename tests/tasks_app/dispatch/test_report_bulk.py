@@ -26,7 +26,10 @@ SAYS = ("starting", "running", "finished", "failed", "holding", "transferring")
 PROOFS = (
     Proof(1, SECRET),
     Proof(1, SECRET, "SITE_A"),
+    Proof(1, SECRET, attempt=1),
+    Proof(1, SECRET, attempt=2),
     Proof(1, "guessed"),
+    Proof(1, "guessed", attempt=2),
     Proof(2, SECRET),
     Proof(1, SECRET, "SITE_B"),
     Proof(site="SITE_A", attempt=1),
