@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from tasks_app.params.resubmission import Changes, changed_rule
 from tasks_app.params.splitrule import SplitRule
@@ -34,7 +35,21 @@ MEASURED = frozenset(
     ]
 )
 """Columns that scouts or jobs may have measured, each with its unit."""
-KEPT = MEASURED | {"starttime", "attemptnr", "eventservice", "usejumbo", "reqid", "parent_tid", "numthrottled"}
+AT_WORK = frozenset({"corecount", "basewalltime", "cpuefficiency", "goal"})
+"""Columns that may have been changed on the task while it was open, under `ATTRIBUTES`, and that running again cannot change."""
+KEPT = (
+    MEASURED | AT_WORK | {"starttime", "attemptnr", "eventservice", "usejumbo", "reqid", "parent_tid", "numthrottled"}
+)
+PLACES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "cloud": frozenset({"cloud"}),
+        "nucleus": frozenset({"cloud"}),
+        "site": frozenset({"site", "includedSite", "excludedSite"}),
+    }
+)
+"""Columns that a broker or the command `reassign` may have chosen, with the changes that choose another."""
+REFINED = "requesttype"
+"""A column that every task has once it was refined. One that was killed before has chosen nothing."""
 FROM_NEW_RULE = ("LS",)
 """Codes that follow from changed parameters: which sites are included or excluded."""
 
@@ -112,6 +127,8 @@ def task_columns_again(refined: Refined, old: Mapping[str, object], changes: Cha
     for name in KEPT:
         if old.get(name) is not None:
             columns[name] = old[name]
+    if old.get(REFINED) is not None:
+        columns.update({name: old[name] for name, others in PLACES.items() if others.isdisjoint(changes)})
     if "ramCount" in changes:
         columns.update({name: refined.task[name] for name in ("ramcount", "ramunit")})
     columns["splitrule"] = str(rule_again(str(old.get("splitrule") or ""), str(refined.task["splitrule"]), changes))

@@ -48,7 +48,10 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
             constituents=constituents_of(params, parent, task_id, found_before),
             preprocessed=found_before,
         )
-        refined = assignment.placed(_check_names(task, found), params, queues_and_shares)
+        refined = _check_names(task, found)
+        if task.status == TaskStatus.REREFINE:
+            refined = rerefining.with_kept(task, refined)
+        refined = assignment.placed(refined, params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
         else:

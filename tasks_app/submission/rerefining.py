@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db import connection, transaction
@@ -21,12 +22,21 @@ from tasks_app.submission import storing
 ME = storing.ME
 
 
+def with_kept(task: Task, refined: Refined) -> Refined:
+    """What refining gives now, with what the task keeps of what it has. Raises CannotRefine when the changes do not fit it."""
+    old = {column: getattr(task, name) for column, name in storing.ATTRIBUTES.items()}
+    try:
+        columns = task_columns_again(refined, old, _given_with(task.id).get("changes") or {})
+    except SplitRuleError as exc:
+        raise CannotRefine(f"the changes do not fit the split rule: {exc}") from exc
+    return replace(refined, task=columns)
+
+
 @transaction.atomic
 def store(task: Task, fence: int, refined: Refined) -> None:
     """Store what has changed and move the task on; nothing when the claim is gone.
 
-    To defined when there is input to be looked up, to ready when there are files left, else to prepared. Raises
-    CannotRefine when the changes do not fit the task.
+    To defined when there is input to be looked up, to ready when there are files left, else to prepared.
     """
     if not claims.still_holds(task.id, fence):
         return
@@ -40,27 +50,16 @@ def store(task: Task, fence: int, refined: Refined) -> None:
     _withdraw(task.id, list(found.removed))
     _take_back(task.id, list(found.reappeared.values()))
     to, reason = _next(task.id, found)
-    task_moves.move_task(
-        task.id, to, by=ME, reason=reason, error_dialog=None, **_columns(task, refined, _given_with(task.id))
-    )
+    columns = storing.task_attributes(refined.task)
+    if _given_with(task.id).get("keep"):
+        columns |= {"current_priority": task.current_priority, "gshare": task.gshare}
+    task_moves.move_task(task.id, to, by=ME, reason=reason, error_dialog=None, **columns)
 
 
 def _given_with(task_id: int) -> dict[str, Any]:
     """The parameters of the command that made the task run again."""
     command = Command.objects.filter(task_id=task_id, name=TaskCommand.INCEXEC, status="done").order_by("-id").first()
     return (command.parameters if command else None) or {}
-
-
-def _columns(task: Task, refined: Refined, given: dict[str, Any]) -> dict[str, Any]:
-    old = {column: getattr(task, name) for column, name in storing.ATTRIBUTES.items()}
-    try:
-        columns = task_columns_again(refined, old, given.get("changes") or {})
-    except SplitRuleError as exc:
-        raise CannotRefine(f"the changes do not fit the split rule: {exc}") from exc
-    attributes = storing.task_attributes(columns)
-    if given.get("keep"):
-        attributes |= {"current_priority": task.current_priority, "gshare": task.gshare}
-    return attributes
 
 
 def _datasets(task_id: int, refined: Refined, found: Comparison, old: dict[int, Dataset]) -> list[Dataset]:

@@ -18,8 +18,9 @@ from tasks_app.lifecycle import rights, task_moves
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.submission import command_queue, known_names, sandboxes, submitting
+from tasks_app.submission import command_queue, known_names, parameter_changes, sandboxes, submitting
 from tests.flow.driving import (
+    SITE,
     add_dataset,
     add_files,
     agents_turn,
@@ -315,6 +316,35 @@ def test_what_was_measured_stays_and_memory_follows_the_change() -> None:
     assert status(made) == "finished"
     run_again(made, ramCount=900)
     assert (task(made).ram_count, task(made).walltime) == (900, 77)
+
+
+def test_what_was_changed_on_a_task_and_where_it_was_sent_stays_unless_the_changes_say_otherwise() -> None:
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1, coreCount=1, goal=100))
+    add_dataset("lab.t.in", 2)
+    settle()
+    needs = {"coreCount": 4, "goal": 50, "cpuEfficiency": 70, "baseWalltime": 9, "ramCount": 700}
+    parameter_changes.change_attributes(made, needs, by="operator", reason="test")
+    resource = task(made).resource_type
+    command(made, "reassign", parameters={"site": SITE})
+    settle()
+    assert (task(made).site, resource) == (SITE, "MCORE")
+    command(made, "kill")
+    drive(Pilot())
+    assert status(made) == "aborted"
+
+    def again(changes: dict[str, Any]) -> Task:
+        command(made, "incexec", parameters={"changes": changes})
+        settle()
+        found = task(made)
+        command(made, "kill")
+        drive(Pilot())
+        return found
+
+    now = again({"nFilesPerJob": 2})
+    assert (now.core_count, now.goal, now.cpu_efficiency, now.base_walltime, now.ram_count) == (4, 500, 70, 9, 700)
+    assert (now.site, now.resource_type) == (SITE, resource)
+    assert again({"cloud": "DE"}).site == SITE
+    assert (task(made).cloud, again({"excludedSite": "SITE_B"}).site) == ("DE", None)
 
 
 def test_more_files_of_the_same_dataset() -> None:

@@ -510,6 +510,27 @@ def test_a_task_given_back_to_the_world_has_its_nucleus_chosen_anew() -> None:
     assert task(made).nucleus == "CERN"
 
 
+def test_a_task_that_runs_again_keeps_the_nucleus_where_its_outputs_are() -> None:
+    made = fed()
+    choose(0.0)
+    before = places(made)
+    command(made, "kill")
+    drive(Pilot(site="CERN_Q"))
+    assert (status(made), task(made).nucleus) == ("aborted", "BNL")
+    command(made, "incexec", parameters={"changes": {"nFilesPerJob": 1}})
+    settle()
+    choose(0.99)
+    settle()
+    assert (task(made).nucleus, places(made)) == ("BNL", before)
+    assert {job.nucleus for job in jobs(made) if job.status == "activated"} == {"BNL"}
+    command(made, "kill")
+    drive(Pilot(site="CERN_Q"))
+    command(made, "incexec", parameters={"changes": {"cloud": "WORLD"}})
+    settle()
+    choose(0.99)
+    assert (task(made).nucleus, places(made)) == ("CERN", {("nucleus:CERN", "dst:CERN_DATADISK")})
+
+
 def test_what_was_asked_of_the_storage_is_kept_through_a_reassignment() -> None:
     made = fed()
     Dataset.objects.filter(task_id=made, type="output").update(storage_token="ATLASDATADISK")
