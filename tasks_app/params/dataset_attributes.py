@@ -21,6 +21,8 @@ FREELY_USED = frozenset({"nosplit", "repeat", "ru"})
 """Of a secondary dataset: its files are used more than once, and their use is not counted. A master has none of these: its
 files are what the work of a task is, and a task whose files are never used up has no end."""
 _NUMBERS = {"offset": "of", "eventRatio": "er", "nFilesPerJob": "np", "num_records": "nr"}
+TOKENS = {**_FLAGS, **_NUMBERS, "transient": "tr"}
+"""What keys of items are called in the column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,43 @@
+"""The tables of effects, which are Markdown beside this file: one line an entry."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tasks_app.refining.offered import NOT_OFFERED
+
+HERE: Final = Path(__file__).parent
+WAITING: Final = HERE / "not_yet.md"
+
+
+class Effect(NamedTuple):
+    """One line: the entry, who reads it, the test that shows what comes of it, and who fills it when people do not."""
+
+    key: str
+    reader: str
+    test: str
+    filler: str
+
+
+def _cells(path: Path) -> list[list[str]]:
+    lines = (line for line in path.read_text().splitlines() if line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in list(lines)[2:]]
+
+
+@cache
+def effects() -> tuple[Effect, ...]:
+    paths = sorted(path for path in HERE.glob("*.md") if path != WAITING)
+    return tuple(Effect(*cells) for path in paths for cells in _cells(path))
+
+
+@cache
+def not_yet() -> dict[str, str]:
+    """Entries without an effect that is shown, each with what is missing. Nothing is ever added."""
+    return {key: missing for key, missing in _cells(WAITING)}
+
+
+def refused() -> frozenset[str]:
+    """Entries that are refused where they are given."""
+    return frozenset(f"task:{name}" for name in NOT_OFFERED)
