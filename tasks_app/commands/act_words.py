@@ -99,8 +99,6 @@ KINDS: Final[Mapping[str, str]] = {
 BULK: Final = "bulk "
 """What stands before the name of an act that was done to many at once."""
 CHOICES: Final[Mapping[str, str]] = {HARD: "all open jobs", SOFT: "queued jobs only", NO_KILL: "none"}
-WITHOUT_EFFECT: Final = frozenset({"discard"})
-"""Parameters that are taken from PanDA's clients and change nothing here: forms do not offer them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ _AGAIN = (
         title="Leave child tasks alone",
         hint="Tasks that read what this one makes do not run again after it.",
     ),
-    Key("discard", "flag", "process finished event ranges again"),
     Key(
         "staged",
         "flag",

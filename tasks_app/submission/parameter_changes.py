@@ -29,6 +29,7 @@ from tasks_app.params.kinds import check_value, names_of
 from tasks_app.params.resubmission import ATTRIBUTES, RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
+from tasks_app.refining.offered import check_offered
 from tasks_app.submission import command_queue, sandboxes
 from tasks_app.submission.assignment import check_share
 from tasks_app.submission.rehearsal import rehearse
@@ -219,6 +220,7 @@ def check_rules(values: Mapping[str, Any]) -> Changes:
     for name in values:
         if name not in RULE_KEYS:
             faults.add_unknown(name, f"{shown(name)} is not a rule that can be changed", name, RULE_KEYS, "changeable")
+    check_offered(values, faults)
     changes = faults.take(lambda: check_changes({name: value for name, value in values.items() if name in RULE_KEYS}))
     faults.raise_if_any()
     return changes or {}

@@ -11,7 +11,7 @@ from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import on_one_line, sentence
 from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.commands import bulk
-from tasks_app.commands.act_words import WITHOUT_EFFECT, Field, field_of, title_of_parameter
+from tasks_app.commands.act_words import Field, field_of, title_of_parameter
 from tasks_app.domain.accepting import RUN_AGAIN
 from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
@@ -79,8 +79,7 @@ def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]
     return [
         _with_now(act, field_of(key), task)
         for key in act.keys
-        if key.name not in WITHOUT_EFFECT
-        and (task is None or key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None)
+        if (task is None or key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None)
     ]
 
 

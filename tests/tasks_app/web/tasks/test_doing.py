@@ -12,7 +12,7 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
-from tasks_app.commands.act_words import WITHOUT_EFFECT, field_of
+from tasks_app.commands.act_words import field_of
 from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tasks_app.params.acts import ACTS
@@ -481,14 +481,14 @@ def test_every_act_has_a_page(operator: Client, make_task: Make) -> None:
 
 def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, make_task: Make) -> None:
     for act in ACTS.values():
-        fields = [field_of(key) for key in act.keys if key.name not in WITHOUT_EFFECT]
+        fields = [field_of(key) for key in act.keys]
         titles = [field.title for field in fields]
         assert len(set(titles)) == len(titles) and not {key.name for key in act.keys} & set(titles), act.name
         assert all(words != value for field in fields for value, words in field.choices)
     task = make_task(status="finished")
     Dataset.objects.create(task=task, name="d", type="input", files=2, files_failed=1)
     form = text_of(operator.get(f"/tasks/{task.id}/do/retry/"))
-    assert "Leave child tasks alone" in form and "discard" not in form and "transcend:" not in form
+    assert "Leave child tasks alone" in form and "transcend:" not in form
     given = {"reason": "again", "sole": "on", "transcend": "on"}
     assert operator.post(f"/tasks/{task.id}/do/incexec/", given | {"changes": "[]"}).status_code == 409
     refused = operator.post(f"/tasks/{task.id}/do/incexec/", given | {"changes": "[]"}).context["faults"]
