@@ -7,9 +7,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from jedisite.web.problems import strict_json
+from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.api.counted import CountedList
-from tasks_app.api.panda.wire import BadCallError
+from tasks_app.api.panda.wire import BadCallError, is_plain_number
 
 MOST_FAULTS_SHOWN = 5
 
@@ -35,7 +35,14 @@ def _sentence(detail: Any) -> str:
     return str(detail)
 
 
-class Number(serializers.IntegerField):
+class _InPlainCharacters(serializers.Field):
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str) and not is_plain_number(data):
+            self.fail("invalid", format="YYYY-MM-DD hh:mm:ss")
+        return super().to_internal_value(data)
+
+
+class Number(_InPlainCharacters, serializers.IntegerField):
     """A whole number that fits into a bigint; decimals such as 12.0 are taken."""
 
     def __init__(self, **more: Any) -> None:
@@ -60,7 +67,11 @@ class Text(serializers.CharField):
         super().__init__(**{"allow_blank": True, "trim_whitespace": False, "max_length": 4000, **more})
 
 
-class Moment(serializers.DateTimeField):
+class Fraction(_InPlainCharacters, serializers.FloatField):
+    """A number with decimals."""
+
+
+class Moment(_InPlainCharacters, serializers.DateTimeField):
     """A time such as `2026-11-20 12:48:39`; UTC when it names no zone."""
 
     def __init__(self, **more: Any) -> None:
@@ -84,8 +95,9 @@ class JsonObject(serializers.JSONField):
         if isinstance(data, str):
             try:
                 data = strict_json(data.encode())
-            except ValueError as exc:
-                raise serializers.ValidationError(f"This is not valid JSON: {exc}") from exc
+            except NotPlainJSONError as exc:
+                where = f"In {exc.field}" if exc.field else "This is not valid JSON"
+                raise serializers.ValidationError(f"{where}: {exc}") from exc
         if not isinstance(data, self.kind):
             raise serializers.ValidationError(f"This must be {self.called}.")
         return data

@@ -98,8 +98,8 @@ class PandaView(APIView):
         status, sentence = _fault(exc)
         if status == 0:
             raise exc
-        if status == 200:
-            return refused(sentence)
+        if status in (200, 403):
+            return refused(sentence, status=status)
         answer = plain(status, sentence)
         wait = _wait_s(exc)
         if wait:
@@ -124,7 +124,7 @@ _CODES = {200: StatusCode.INVALID, 401: StatusCode.PERMISSION, 403: StatusCode.R
 
 
 def _fault(exc: Exception) -> tuple[int, str]:
-    """The HTTP status and sentence of what a view raised; status 200 is a refusal in the envelope, 0 is our own error."""
+    """The HTTP status and sentence of what a view raised; 200 and 403 are refusals in the envelope, 0 is our own error."""
     if isinstance(exc, BadCallError):
         return 200, str(exc)
     if isinstance(exc, RequestDataTooBig):

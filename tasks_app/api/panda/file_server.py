@@ -24,9 +24,7 @@ FRAME_BYTES = 64 * 1024
 
 class CacheParams(Params):
     file_size = Number(help_text="bytes of the archive")
-    checksum = serializers.IntegerField(
-        min_value=-(2**31), max_value=2**32 - 1, help_text="CRC-32 from the end of the gzip file"
-    )
+    checksum = Number(min_value=-(2**31), max_value=2**32 - 1, help_text="CRC-32 from the end of the gzip file")
 
 
 class UploadParams(Params):

@@ -80,7 +80,7 @@ class SweepParams(Params):
 
 class SlotsParams(Params):
     panda_queue = Text(max_length=128, allow_blank=False)
-    slots = serializers.IntegerField(min_value=-(2**31), max_value=2**31 - 1)
+    slots = Number(min_value=-(2**31), max_value=2**31 - 1)
     global_share = Text(max_length=32, required=False, allow_null=True, help_text="any when it is absent")
     resource_type = Text(max_length=56, required=False, allow_null=True, help_text="any when it is absent")
     expiration_date = Text(max_length=40, required=False, allow_null=True, help_text="YYYY-mm-dd HH:MM:SS, UTC")

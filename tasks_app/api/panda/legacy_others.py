@@ -19,7 +19,7 @@ from jedisite.web.choices import Choice
 from tasks_app.api.panda.call_params import Id, JsonList, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.legacy import report_of
-from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy
+from tasks_app.api.panda.wire import BadCallError, StatusCode, is_plain_number, legacy
 from tasks_app.dispatch import worker_moves
 from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import NO_COMMAND, OTHER_ATTEMPT, OtherAttemptError, Report
@@ -125,7 +125,7 @@ def _ids(words: list[str], name: str) -> list[int]:
     if not 0 < len(words) <= MOST_IDS:
         raise BadCallError(f"{name}: 1 to {MOST_IDS} numbers of jobs are needed")
     with suppress(ValueError):
-        if all(0 < int(word) < 2**63 for word in words):
+        if all(is_plain_number(word) and 0 < int(word) < 2**63 for word in words):
             return [int(word) for word in words]
     raise BadCallError(f"{name}: {' '.join(words)[:50]!r} are not numbers of jobs")
 

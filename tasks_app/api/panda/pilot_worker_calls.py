@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
-from rest_framework import serializers
 
 from brokerage_app.grid import nodes
 from jedisite.identity.callers import Right
-from tasks_app.api.panda.call_params import Id, Listed, Number, Params, Text
+from tasks_app.api.panda.call_params import Fraction, Id, Listed, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.dispatch.worker_moves import pilot_status
@@ -47,7 +46,7 @@ class NodeParams(Params):
     threads_per_core = Number(required=False, allow_null=True, max_value=MOST)
     cpu_architecture = Text(max_length=32, required=False, allow_null=True)
     cpu_architecture_level = Text(max_length=32, required=False, allow_null=True)
-    clock_speed = serializers.FloatField(required=False, allow_null=True, min_value=0, help_text="MHz")
+    clock_speed = Fraction(required=False, allow_null=True, min_value=0, help_text="MHz")
     total_memory = Number(required=False, allow_null=True, help_text="MB")
     total_local_disk = Number(required=False, allow_null=True, help_text="GB")
 

@@ -1,8 +1,8 @@
 """How PanDA's callers write requests and read answers: encodings, envelopes, codes.
 
 v1 answers `{"success", "message", "data"}` with status 200, refusals too: its callers read the reason only then. Who is
-not known or not allowed gets a plain text with 401 or 403. The legacy calls always answer 200 and a JSON object with
-`StatusCode`: PanDA's pilots look at nothing else.
+not allowed gets the same with 403, and who is not known a plain text with 401. The legacy calls always answer 200 and a
+JSON object with `StatusCode`: PanDA's pilots look at nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 
 from jedisite.vocabulary.words import thousands
-from jedisite.web.problems import strict_json
+from jedisite.web.problems import NotPlainJSONError, strict_json
+from tasks_app.params.faults import shown
 
 GZIP = b"\x1f\x8b"
 MOST_FIELDS = 1000
@@ -57,18 +58,18 @@ class Encoder(DjangoJSONEncoder):
         return super().default(o)
 
 
-def envelope(data: Any = None, *, message: str = "", success: bool = True) -> JsonResponse:
+def envelope(data: Any = None, *, message: str = "", success: bool = True, status: int = 200) -> JsonResponse:
     """The answer of a v1 call."""
-    return JsonResponse({"success": success, "message": message, "data": data}, encoder=Encoder)
+    return JsonResponse({"success": success, "message": message, "data": data}, encoder=Encoder, status=status)
 
 
-def refused(message: str, data: Any = None) -> JsonResponse:
+def refused(message: str, data: Any = None, *, status: int = 200) -> JsonResponse:
     """The answer to a refused v1 call; `data` is a code where PanDA's clients expect one."""
-    return envelope(data, message=message, success=False)
+    return envelope(data, message=message, success=False, status=status)
 
 
 def plain(status: int, sentence: str) -> HttpResponse:
-    """The answer to a v1 caller who is unknown or lacks the right."""
+    """The answer to a v1 caller who is unknown, or whose request was not read."""
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain", headers=headers)
 
@@ -85,8 +86,7 @@ def query_of(request: HttpRequest) -> dict[str, Any]:
         found = {name: _single(values) for name, values in request.GET.lists()}
     except TooManyFieldsSent as exc:
         raise BadCallError(f"the query has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} parameters") from exc
-    if any("\x00" in text for values in request.GET.lists() for text in (values[0], *values[1])):
-        raise BadCallError("a parameter holds the character U+0000")
+    _check_texts(dict(request.GET.lists()))
     return {name: value for name, value in found.items() if value != "None"}
 
 
@@ -110,8 +110,9 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 def _object_of(data: bytes) -> dict[str, Any]:
     try:
         body = strict_json(data)
-    except ValueError as exc:
-        raise BadCallError(f"the body is not valid JSON: {exc}") from exc
+    except NotPlainJSONError as exc:
+        said = f"the body is not valid JSON: {exc}"
+        raise BadCallError(f"{exc.field}: {exc}" if exc.field else said) from exc
     if not isinstance(body, dict):
         raise BadCallError("the body is not a JSON object")
     return body
@@ -119,11 +120,10 @@ def _object_of(data: bytes) -> dict[str, Any]:
 
 def _form_of(data: bytes) -> dict[str, Any]:
     try:
-        fields = parse_qs(data.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        fields = parse_qs(data.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="surrogateescape")
     except ValueError as exc:
         raise BadCallError(f"the body is neither a JSON object nor a form: {exc}") from exc
-    if any("\x00" in text for name, values in fields.items() for text in (name, *values)):
-        raise BadCallError("a parameter holds the character U+0000")
+    _check_texts(fields)
     found = {name: _single(values) for name, values in fields.items()}
     return {name: value for name, value in found.items() if value != "None"}
 
@@ -133,9 +133,20 @@ def _parts_of(request: HttpRequest) -> dict[str, Any]:
         fields = request.POST.dict()
     except (MultiPartParserError, TooManyFieldsSent, TooManyFilesSent) as exc:
         raise BadCallError(f"the body is not a multipart form: {exc}") from exc
-    if any("\x00" in text for field in fields.items() for text in field):
-        raise BadCallError("a parameter holds the character U+0000")
+    _check_texts({name: [value] for name, value in fields.items()})
     return {**fields, **request.FILES.dict()}
+
+
+def _check_texts(fields: Mapping[str, list[str]]) -> None:
+    """Raises BadCallError with the first parameter that holds what cannot be stored."""
+    for name, values in fields.items():
+        for text in (name, *values):
+            if "\x00" in text:
+                raise BadCallError(f"{shown(name)[1:-1]}: a text holds the character U+0000")
+            try:
+                text.encode()
+            except UnicodeEncodeError as exc:
+                raise BadCallError(f"{shown(name)[1:-1]}: a text is not UTF-8") from exc
 
 
 def _single(values: list[str]) -> Any:
@@ -172,6 +183,8 @@ def number(body: Mapping[str, Any], name: str, least: int = 0, most: int = 2**63
     if value is None or value == "":
         return None
     try:
+        if isinstance(value, str) and not is_plain_number(value):
+            raise ValueError(value)
         found = int(float(value)) if not isinstance(value, int) else value
     except (TypeError, ValueError, OverflowError) as exc:
         raise BadCallError(f"{name} must be a number, not {str(value)[:50]!r}") from exc
@@ -180,10 +193,17 @@ def number(body: Mapping[str, Any], name: str, least: int = 0, most: int = 2**63
     return found
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether a text is in the characters of numbers: Python's own reading takes digits of other scripts and underscores, too."""
+    return text.isascii() and "_" not in text
+
+
 def moment(body: Mapping[str, Any], name: str) -> datetime | None:
     """A time given as `YYYY-mm-dd HH:MM:SS` in UTC, with fractions or without, or in seconds since 1970; anything else is no
     time and is left out."""
     value = body.get(name)
+    if isinstance(value, str) and not is_plain_number(value):
+        return None
     try:
         if isinstance(value, str) and "-" in value[1:]:
             return _read(value[:32]) or _read(value[:26]) or _read(value[:19])
@@ -229,5 +249,6 @@ def _json_of(body: Mapping[str, Any], name: str) -> Any:
         return value
     try:
         return strict_json(value.encode())
-    except ValueError as exc:
-        raise BadCallError(f"{name} is not valid JSON: {exc}") from exc
+    except NotPlainJSONError as exc:
+        where = f"{name}.{exc.field}: {exc}" if exc.field else f"{name} is not valid JSON: {exc}"
+        raise BadCallError(where) from exc

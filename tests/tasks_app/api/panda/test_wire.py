@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +14,7 @@ import pytest
 from django.core.exceptions import RequestDataTooBig
 from django.test import Client, RequestFactory
 
-from tasks_app.api.panda.wire import BadCallError, body_of, query_of
+from tasks_app.api.panda.wire import BadCallError, body_of, moment, query_of
 
 JSON, FORM, NONE = "application/json", "application/x-www-form-urlencoded", ""
 PARTS = "multipart/form-data; boundary=xx"
@@ -61,8 +62,9 @@ MANY_PARTS = b"".join(part(f"a{n}", "1")[:-8] for n in range(1100)) + b"--xx--\r
 REFUSED = [
     (JSON, b'{"a": 1', "not valid JSON"),
     (JSON, b"[1]", "not a JSON object"),
-    (JSON, b'{"a": "\\u0000"}', "not valid JSON"),
-    (JSON, b'{"a": NaN}', "not valid JSON"),
+    (JSON, b'{"a": "\\u0000"}', "a: a text holds the character U+0000"),
+    (JSON, b'{"a": {"b": ["\\ud800"]}}', "a.b[0]: a text holds half a surrogate pair"),
+    (JSON, b'{"a": NaN}', "a: nan is not a JSON number"),
     (JSON, b'{"a": "\xff"}', "not valid JSON"),
     (JSON, b"a=1", "not valid JSON"),
     (JSON, b"{" * 100_000, "not valid JSON"),
@@ -70,14 +72,15 @@ REFUSED = [
     (JSON, packed({"a": 1})[:-6], "ends too early"),
     (JSON, packed({"a": 1})[:10] + b"\xff" * 20, "not gzip"),
     (NONE, b"\x1f\x8b", "ends too early"),
-    (NONE, b"a=%00", "U+0000"),
-    (NONE, b"a%00b=1", "U+0000"),
-    (NONE, b"a=%FF", "neither a JSON object nor a form"),
+    (NONE, b"a=%00", "a: a text holds the character U+0000"),
+    (NONE, b"a%00b=1", r"a\x00b: a text holds the character U+0000"),
+    (NONE, b"a=%FF", "a: a text is not UTF-8"),
+    (NONE, b"a=%ED%A0%80", "a: a text is not UTF-8"),
     (FORM, b"\xff\xfe", "neither a JSON object nor a form"),
     (FORM, b"&".join(b"a%d=1" % n for n in range(2000)), "neither a JSON object nor a form"),
     (NONE, zlib.compress(b'{"a": 1}'), "neither a JSON object nor a form"),
     ("multipart/form-data", b"--xx", "not a multipart form"),
-    (PARTS, part("a", "1\x00"), "U+0000"),
+    (PARTS, part("a", "1\x00"), "a: a text holds the character U+0000"),
     (PARTS, part("a\x00b", "1"), "U+0000"),
     (PARTS, MANY_PARTS, "not a multipart form"),
 ]
@@ -85,7 +88,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kind", "body", "says"), REFUSED, ids=range(len(REFUSED)))
 def test_what_cannot_be_read_is_refused_with_a_sentence(kind: str, body: bytes, says: str) -> None:
-    with pytest.raises(BadCallError, match=says.replace("+", r"\+")):
+    with pytest.raises(BadCallError, match=re.escape(says)):
         body_of(RequestFactory().generic("POST", "/", body, content_type=kind))
 
 
@@ -127,3 +130,33 @@ def test_v1_refuses_in_the_envelope_and_legacy_with_a_code(api: Api) -> None:
     assert "no more than 5500" in many["message"]
     wrong = user.get("/api/v1/job/kill")
     assert wrong.status_code == 405 and "text/plain" in wrong["Content-Type"]
+
+
+@pytest.mark.django_db
+def test_digits_of_other_scripts_and_underscores_are_no_numbers(api: Api) -> None:
+    user, pilot = api(), api("pilot")
+    for number in ("\u0663", "1_0"):
+        said = user.get("/api/v1/task/get_status", {"task_id": number}).json()
+        assert not said["success"] and said["message"].startswith("task_id: "), said
+        said = pilot.post("/server/panda/updateJob", {"jobId": number, "state": "running", "attemptNr": 1}).json()
+        assert (said["StatusCode"], said["errorDialog"]) == (50, f"jobId must be a number, not {number!r}")
+        said = pilot.post("/server/panda/getStatus", {"ids": number}).json()
+        assert said["StatusCode"] == 50 and said["errorDialog"].startswith("ids: ")
+        said = pilot.post("/api/v1/pilot/update_job", {"job_id": number, "job_status": "running"}, JSON).json()
+        assert not said["success"] and said["message"].startswith("job_id must be a number")
+    assert moment({"at": "\u0662026-01-02 03:04:05"}, "at") is None
+    assert moment({"at": "2026-01-02 03:04:05"}, "at") is not None
+
+
+@pytest.mark.django_db
+def test_who_lacks_a_right_is_told_so_in_the_envelope(api: Api) -> None:
+    user, pilot = api(), api("pilot", site="SITE_A")
+    for answer in (
+        user.post("/api/v1/pilot/acquire_jobs", {"site_name": "SITE_A"}, JSON),
+        pilot.post("/api/v1/pilot/acquire_jobs", {"site_name": "SITE_B"}, JSON),
+        pilot.post("/api/v1/pilot/update_job", {"job_id": 1, "job_status": "running", "attempt_nr": 1}, JSON),
+    ):
+        assert answer.status_code == 403
+        assert (
+            answer.json()["success"] is False and answer.json()["data"] is None and len(answer.json()["message"]) > 10
+        )
