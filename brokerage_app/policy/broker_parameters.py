@@ -73,6 +73,7 @@ _CHOICE_OF_BROKERS = (
         "",
         "production: tasks of this label get a nucleus before jobs are made; none: they do not",
         ("label",),
+        choices=("production", "none"),
         default_words="production for managed and test of atlas, none for others",
     ),
 )
@@ -165,6 +166,7 @@ _JOB_BROKERAGE = (
         "",
         "which broker decides on jobs of a label: production, analysis or generic; if unset, the broker of the VO",
         ("label",),
+        choices=("production", "analysis", "generic"),
     ),
     _core(
         "WORK_SHORTAGE",
@@ -255,6 +257,7 @@ _ANALYSIS_BROKERAGE = (
         "original",
         "",
         "weight of a queue: original (jobs that run and wait), new or refined (the user's room and classes)",
+        choices=("original", "new", "refined"),
     ),
     _caps(
         "CAP_RUNNING_USER_JOBS",

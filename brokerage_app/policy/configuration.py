@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from brokerage_app.policy.parameter import WORDS, Parameter, Type, UnknownParameterError, Value
-from brokerage_app.policy.parameters import COMPONENT_ALIASES, PARAMETERS, known, nearest, parse_key
+from brokerage_app.policy.parameters import PARAMETERS, known, nearest, parse_key
 
 __all__ = [
     "DEFAULTS",
@@ -88,10 +88,8 @@ class Configuration:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(sorted(self.rows)))
-        # Rows under another name of the component come first, so that those of its own name win.
-        rows = sorted(self.rows, key=lambda row: row.component not in COMPONENT_ALIASES)
-        found = ((row, value) for row in rows if (value := _typed(row)) is not None)
-        index = {(COMPONENT_ALIASES.get(r.component, r.component) + "/" + r.app, r.key, r.vo): (v, r) for r, v in found}
+        found = ((row, value) for row in self.rows if (value := _typed(row)) is not None)
+        index = {(f"{r.component}/{r.app}", r.key, r.vo): (v, r) for r, v in found}
         object.__setattr__(self, "_values", index)
         object.__setattr__(self, "_asked", {})
 
@@ -118,7 +116,7 @@ class Configuration:
         found = self._first(parameter, _keys(parameter, given), vo or "")
         if found is not None:
             return found
-        return Source(parameter.default_for(given, lambda *names: self.get(*names, vo=vo)), None)
+        return Source(parameter.default_for(given), None)
 
     def is_set(self, component: str, key: str, *suffixes: str | None, vo: str | None = "") -> bool:
         """Whether a row gives the value, not the default."""
@@ -295,6 +293,8 @@ def problem_of(
 
 
 def _out_of_bounds(parameter: Parameter, value: Value, column: str) -> tuple[str, str] | None:
+    if parameter.choices and value not in parameter.choices:
+        return column, f"{parameter.key} is {parameter.allowed}, not {value!r}"
     if parameter.type not in (Type.INT, Type.FLOAT) or not isinstance(value, int | float):
         return None
     unit = f" {parameter.unit}" if parameter.unit else ""
@@ -306,8 +306,7 @@ def _out_of_bounds(parameter: Parameter, value: Value, column: str) -> tuple[str
 
 
 def known_component(component: str) -> bool:
-    name = COMPONENT_ALIASES.get(component, component)
-    return any(parameter.component == name for parameter in PARAMETERS)
+    return any(parameter.component == component for parameter in PARAMETERS)
 
 
 DEFAULTS: Final = Configuration()

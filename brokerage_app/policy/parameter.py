@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
 Value = int | float | bool | str | list[Any] | dict[str, Any]
-Read = Callable[..., Any]
-"""`read(component, key, *suffixes)`: how a default that depends on other parameters asks for them."""
-
 
 JEDI: Final = "jedi"
 PANDA: Final = "pandaserver"
@@ -54,9 +51,9 @@ class Parameter:
     meaning               what it does, in words
     per                   what the suffixes are: label, share, queue, resource, workflow, working_group, ...
     special               (last suffix, default) where a suffix has a default of its own
-    derived               the default, when it depends on others; `default_words` says how
+    default_words         the default in words, where a value alone does not say it
     least, most           values that people may enter; None is no bound
-    unread                nothing here reads it: a value has no effect
+    choices               the texts that a value may be; () for any
     also                  further spellings of the key that are read when it is not set
     """
 
@@ -69,12 +66,11 @@ class Parameter:
     meaning: str
     per: tuple[str, ...] = ()
     special: tuple[tuple[str, Value], ...] = ()
-    derived: Callable[[Read], Value] | None = None
     default_words: str = ""
     least: float | None = 0
     most: float | None = None
     also: tuple[str, ...] = ()
-    unread: bool = False
+    choices: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -82,13 +78,10 @@ class Parameter:
         return self.key + "".join(f"[_{kind}" for kind in self.per) + "]" * len(self.per)
 
     @property
-    def effect(self) -> str:
-        """That it has none, in words; "" for a parameter that is read."""
-        return "this site does not use it, so it has no effect" if self.unread else ""
-
-    @property
     def allowed(self) -> str:
         """What people may enter, in words."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
         if self.type not in (Type.INT, Type.FLOAT):
             return {Type.BOOL: "true or false", Type.JSON: "JSON: a list or an object"}.get(self.type, "a text")
         bounds = "".join(
@@ -102,9 +95,7 @@ class Parameter:
         words = self.default_words or _shown(self.default)
         return words + "".join(f", {_shown(value)} for {suffix}" for suffix, value in self.special)
 
-    def default_for(self, suffixes: tuple[str, ...], read: Read) -> Value | None:
-        if self.derived is not None:
-            return self.derived(read)
+    def default_for(self, suffixes: tuple[str, ...]) -> Value | None:
         if suffixes and self.special:
             return dict(self.special).get(suffixes[-1], self.default)
         return self.default

@@ -7,7 +7,6 @@ Names, units and defaults are those of the JEDI brokerage document and, where it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
@@ -17,27 +16,25 @@ from brokerage_app.policy.parameter import Parameter, UnknownParameterError
 from brokerage_app.policy.task_parameters import TASK_PARAMETERS
 from brokerage_app.policy.watchdog_parameters import WATCHDOG_PARAMETERS
 
-_UNREAD: Final = frozenset(
-    {"NTASKS", "NFILES", "GROUPBYATTR", "TYPNFILES", "SUPER_HIGH_PRIO_TASK_RATIO", "DATASET_LIFETIME"}
+PARAMETERS: Final[tuple[Parameter, ...]] = (*BROKER_PARAMETERS, *WATCHDOG_PARAMETERS, *TASK_PARAMETERS)
+"""All parameters, in the order in which they are shown. Each has a reader."""
+
+_JUMBO: Final = "no jumbo jobs are made here, so nothing could follow it"
+_POOL: Final = "tasks are not converted to the event service here; a task that wants it says so itself"
+NOT_AVAILABLE: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("jumbo_dog", ""): _JUMBO,
+        ("JumboWatchDog", ""): _JUMBO,
+        ("taskrefiner", "AES_"): _POOL,
+        (
+            "jobgen",
+            "TYPNFILES",
+        ): "the job generator counts the jobs that it makes, so that it need not estimate their inputs; "
+        "NFILES limits the files that a pass reads",
+    }
 )
-"""Parameters of the documents that nothing here reads, beside those of jumbo jobs and of the pool of the event service."""
-
-
-def _marked(parameter: Parameter) -> Parameter:
-    unread = parameter.component == "jumbo_dog" or parameter.key in _UNREAD or parameter.key.startswith("AES_")
-    return replace(parameter, unread=unread)
-
-
-PARAMETERS: Final[tuple[Parameter, ...]] = tuple(
-    map(
-        _marked,
-        (*BROKER_PARAMETERS, *WATCHDOG_PARAMETERS, *TASK_PARAMETERS),
-    )
-)
-"""All parameters, in the order in which they are shown."""
-
-COMPONENT_ALIASES: Final[Mapping[str, str]] = MappingProxyType({"JumboWatchDog": "jumbo_dog"})
-"""Other names of components, as rows of the running system have them."""
+"""Parameters of the JEDI documents that nothing here could follow, by component and how the key begins, with the sentence
+that whoever sets one gets."""
 
 BY_NAME: Final[Mapping[tuple[str, str], Parameter]] = MappingProxyType({(p.component, p.key): p for p in PARAMETERS})
 COMPONENTS: Final[Mapping[str, str]] = MappingProxyType({p.component: p.app for p in reversed(PARAMETERS)})
@@ -57,7 +54,7 @@ _SPELLINGS: Final[Mapping[str, tuple[tuple[str, Parameter], ...]]] = MappingProx
 
 def known(component: str, key: str, suffixes: int = 0) -> Parameter:
     """The parameter of this name. Raises UnknownParameterError, also for more suffixes than it has."""
-    found = BY_NAME.get((COMPONENT_ALIASES.get(component, component), key))
+    found = BY_NAME.get((component, key))
     if found is None:
         raise UnknownParameterError(f"there is no parameter {key} of {component}; {nearest(component, key)}")
     if suffixes > len(found.per):
@@ -70,7 +67,7 @@ def parse_key(component: str, key: str) -> tuple[Parameter, str] | None:
 
     Suffixes may contain blanks and underscores: names of shares and of queues do.
     """
-    for spelling, parameter in _SPELLINGS.get(COMPONENT_ALIASES.get(component, component), ()):
+    for spelling, parameter in _SPELLINGS.get(component, ()):
         if key == spelling:
             return parameter, ""
         if parameter.per and key.startswith(f"{spelling}_") and len(key) > len(spelling) + 1:
@@ -79,8 +76,10 @@ def parse_key(component: str, key: str) -> tuple[Parameter, str] | None:
 
 
 def nearest(component: str, key: str) -> str:
-    """A sentence with the known name that is nearest to a name that is not known."""
-    component = COMPONENT_ALIASES.get(component, component)
+    """A sentence with the known name that is nearest to a name that is not known, or on why there is no such parameter."""
+    for (of, begin), why in NOT_AVAILABLE.items():
+        if of == component and key.startswith(begin):
+            return why
     elsewhere = sorted({c for c in COMPONENTS if parse_key(c, key) is not None})
     if elsewhere:
         return f"{key} is a parameter of {' and of '.join(elsewhere)}"

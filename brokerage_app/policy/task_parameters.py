@@ -9,6 +9,18 @@ from brokerage_app.policy.parameter import JEDI, PANDA, Parameter, Type
 
 INT, FLOAT, BOOL, STR, JSON = Type.INT, Type.FLOAT, Type.BOOL, Type.STR, Type.JSON
 
+TURN_ATTRIBUTES: Final = (
+    "userName",
+    "workingGroup",
+    "countryGroup",
+    "processingType",
+    "campaign",
+    "reqID",
+    "requestType",
+    "transPath",
+)
+"""Attributes of tasks whose values may take turns in the job generator."""
+
 _jobgen = partial(Parameter, JEDI, "jobgen")
 _proxy = partial(Parameter, JEDI, "dbproxy")
 _dispatch = partial(Parameter, PANDA, "jobdispatch")
@@ -24,7 +36,7 @@ _GENERATION = (
         INT,
         None,
         "tasks",
-        "tasks of a work queue that one pass handles; none: the number of the installation",
+        "most tasks of a work queue or share that one pass handles; none: no limit of its own",
         ("queue",),
         least=1,
     ),
@@ -33,17 +45,18 @@ _GENERATION = (
         INT,
         None,
         "files",
-        "files of a task that one pass reads; none: the number of the installation",
+        "most input files of a task of a work queue or share that one pass reads; none: no limit",
         ("queue",),
-        least=1,
+        least=100,
     ),
     _jobgen(
         "GROUPBYATTR",
         STR,
         None,
         "",
-        "task attribute whose values take turns in a work queue; none: userName",
+        "task attribute whose values take turns in a work queue or share; none: userName",
         ("queue",),
+        choices=TURN_ATTRIBUTES,
     ),
     _jobgen(
         "MERGE_JOB_MAX_WALLTIME",
@@ -54,13 +67,12 @@ _GENERATION = (
         ("label",),
     ),
     _jobgen("BUILD_JOB_MAX_WALLTIME", FLOAT, None, "h", "maximum walltime of build jobs; none: the limit of the queue"),
-    _jobgen("TYPNFILES", INT, None, "files", "typical number of inputs of a job", ("label", "working_group", "type")),
     _proxy(
         "SUPER_HIGH_PRIO_TASK_RATIO",
         FLOAT,
         30.0,
         "%",
-        "percentage of turns that tasks of priority 1500 or more get first",
+        "for each hundred other tasks of a work queue, so many of priority 1500 or more get a turn before them",
         most=100,
     ),
     _proxy(
@@ -133,19 +145,14 @@ _GENERATION = (
         "percentage of production tasks, drawn at random, that publish each change of status",
         most=100,
     ),
-    _refiner(
-        "AES_EVENTPOOLSIZE",
-        INT,
+    _setup(
+        "DATASET_LIFETIME",
+        FLOAT,
         None,
-        "events",
-        "number of events to keep in the pool of the event service; none: no task is converted",
+        "days",
+        "lifetime of outputs of a type (output or log) that no other rule ends",
+        ("type",),
     ),
-    _refiner("AES_MAXPENDING", INT, None, "tasks", "maximum number of converted tasks that wait"),
-    _refiner("AES_MAXTASKPRIORITY", INT, None, "priority", "highest priority of tasks that are converted", least=None),
-    _refiner("AES_MINTASKPRIORITY", INT, None, "priority", "lowest priority of tasks that are converted", least=None),
-    _refiner("AES_NESCONSUMERS", INT, 1, "jobs", "jobs that share the events of one input", least=1),
-    _refiner("AES_NSITESPERJOB", INT, 1, "sites", "number of sites over which these jobs are spread", least=1),
-    _setup("DATASET_LIFETIME", FLOAT, None, "days", "lifetime of outputs of a type; none: for ever", ("type",)),
 )
 
 _SCOUTS = (

@@ -1,4 +1,4 @@
-"""Parameters of what watches over tasks and jobs: time-outs, relief of queues, pauses, jumbo jobs."""
+"""Parameters of what watches over tasks and jobs: time-outs, relief of queues, pauses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _volumes = partial(Parameter, JEDI, "anal_watchdog")
 _output = partial(Parameter, JEDI, "user_output")
 _withholder = partial(Parameter, JEDI, "task_withholder")
 _filler = partial(Parameter, JEDI, "queue_filler")
-_jumbo = partial(Parameter, JEDI, "jumbo_dog")
 
 WATCHDOG_PARAMETERS: Final = (
     _rebroker(
@@ -144,46 +143,5 @@ WATCHDOG_PARAMETERS: Final = (
         "files",
         "minimum number of files left in a task sent to an empty queue",
         ("label",),
-    ),
-    _jumbo("JUMBO_MAX_TASKS", INT, 1, "tasks", "maximum number of tasks with jumbo jobs at a time"),
-    _jumbo("JUMBO_MIN_EVENTS_DISABLE", INT, 100000, "events", "a task with fewer events left loses its jumbo jobs"),
-    _jumbo(
-        "JUMBO_MIN_EVENTS_ENABLE",
-        INT,
-        None,
-        "events",
-        "a task with more events left may get jumbo jobs",
-        derived=lambda read: 10 * read("jumbo_dog", "JUMBO_MIN_EVENTS_DISABLE"),
-        default_words="10 × JUMBO_MIN_EVENTS_DISABLE",
-    ),
-    _jumbo(
-        "JUMBO_MAX_EVENTS",
-        INT,
-        None,
-        "events",
-        "maximum number of events left in all tasks with jumbo jobs",
-        derived=lambda read: read("jumbo_dog", "JUMBO_MAX_TASKS") * read("jumbo_dog", "JUMBO_MIN_EVENTS_ENABLE") // 2,
-        default_words="JUMBO_MAX_TASKS × JUMBO_MIN_EVENTS_ENABLE / 2",
-    ),
-    _jumbo("JUMBO_PER_TASK", INT, 1, "jobs", "maximum number of jumbo jobs of a task"),
-    _jumbo("JUMBO_PER_SITE", INT, 1, "jobs", "maximum number of jumbo jobs of a task at one site"),
-    _jumbo("JUMBO_MAX_CURR_PRIO", INT, 500, "priority", "tasks above this priority get no jumbo jobs", least=None),
-    _jumbo(
-        "JUMBO_PROG_TO_BOOST",
-        FLOAT,
-        95.0,
-        "%",
-        "from this percentage of events done, the last jobs of a task with jumbo jobs go first",
-        most=100,
-    ),
-    _jumbo(
-        "JUMBO_MAX_FILES_TO_BOOST",
-        INT,
-        500,
-        "files",
-        "the last jobs of a task with jumbo jobs go first only with fewer files left",
-    ),
-    _jumbo(
-        "JUMBO_PRIO_DISABLED", INT, 500, "priority", "priority given to a task that loses its jumbo jobs", least=None
     ),
 )

@@ -14,6 +14,7 @@ from tasks_app.inputs.awaited_inputs import BEGUN, GROWING, GROWING_IN, HAS_WORK
 from tasks_app.inputs.feed import PORTION
 from tasks_app.inputs.feeding_turns import ME, feed_task
 from tasks_app.lifecycle import claims
+from tasks_app.lifecycle.turn_order import Turns
 
 LIMIT = 20
 PASS_S = 5.0
@@ -25,7 +26,9 @@ def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION)
     """Feed newly defined tasks, then check datasets that grow. A turn stores about `portion` rows of a task at most."""
     now = now or timezone.now()
     work = partial(feed_task, now=now, portion=portion)
-    claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=HAS_WORK, agent=ME, begun=BEGUN)
+    claimed = claims.claim_tasks(
+        owner(), [TaskStatus.DEFINED], limit, condition=HAS_WORK, agent=ME, turns=Turns(begun=BEGUN)
+    )
     items = claims.for_each(claimed, work, by=ME, for_s=PASS_S)
     # The wait that the job generator sets while files are too few for a job must not keep more files away.
     due = growing_by(now)

@@ -12,6 +12,7 @@ from tasks_app.generation import prepro
 from tasks_app.generation.generation_pass import read_pass
 from tasks_app.generation.task_turns import HAS_WORK, ME, take_turn
 from tasks_app.generation.throttle import decide
+from tasks_app.generation.turns_by_configuration import turns_of
 from tasks_app.lifecycle import claims
 from tasks_app.models import Task
 
@@ -21,7 +22,8 @@ JOBS_A_TASK = 20_000
 
 @agent("job_generator", every="2s", title="Splits input into jobs and assigns them to sites")
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
-    """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first."""
+    """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first, and tasks of
+    very high priority in between."""
     there = claims.states_in_use(TASK_GENERATING | prepro.WAITING)
     if not there:
         return Pass()
@@ -29,7 +31,13 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     allowed, values = throttle.condition()
     condition = f"{HAS_WORK} AND {allowed}"
     claimed = claims.claim_tasks(
-        owner(), sorted(TASK_GENERATING), tasks, condition=condition, values=values, agent=ME, begun="FALSE"
+        owner(),
+        sorted(TASK_GENERATING),
+        tasks,
+        condition=condition,
+        values=values,
+        agent=ME,
+        turns=turns_of(throttle.queues),
     )
     first = prepro.claim(tasks, throttle.off) if there & prepro.WAITING else []
     if not claimed and not first:

@@ -44,11 +44,13 @@ class Queues:
     resource   ids of work queues that keep their own counts, whatever the share of their jobs
     shares     names of all shares that tasks may have
     names      the names of those that are throttled, by key; a task of another one is not
+    all_names  the names of all, by key
     """
 
     resource: tuple[int, ...] = ()
     shares: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    all_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def key_of(row: str) -> str:
@@ -71,17 +73,28 @@ def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Q
     names = {f"queue:{row.id}": row.name for row in rows if row.share is not None}
     names |= {f"share:{share.name}": share.name for share in shares if share.throttled != "N"}
     resource = sorted(row.id for row in rows if row.function == RESOURCE)
-    return Queues(tuple(resource), tuple(sorted(share.name for share in shares)), names)
+    all_names = {f"queue:{row.id}": row.name for row in rows} | {f"share:{share.name}": share.name for share in shares}
+    return Queues(tuple(resource), tuple(sorted(share.name for share in shares)), names, all_names)
 
 
 def group_of(task: Task, queues: Queues) -> Group | None:
     """The group of a task; None for tasks that are never throttled."""
-    key = f"queue:{task.work_queue_id}"
-    if task.work_queue_id not in queues.resource and task.gshare in queues.shares:
-        key = f"share:{task.gshare}"
+    key = _key(task, queues)
     if key not in queues.names:
         return None
     return Group(task.vo or "", task.prod_source_label or "", key, task.resource_type or "")
+
+
+def _key(task: Task, queues: Queues) -> str:
+    """`key_of` for a task that is at hand."""
+    if task.work_queue_id not in queues.resource and task.gshare in queues.shares:
+        return f"share:{task.gshare}"
+    return f"queue:{task.work_queue_id}"
+
+
+def name_of(task: Task, queues: Queues) -> str:
+    """The name of the work queue or share by which a task is grouped; "" without one."""
+    return queues.all_names.get(_key(task, queues), "")
 
 
 def record_of(task: Task, now: datetime) -> ThrottleRecord | None:

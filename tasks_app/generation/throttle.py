@@ -114,7 +114,7 @@ def decide(now: datetime, has_work: str) -> Throttle:
     queues = known_queues()
     off = _switched_off(config)
     if not queues.names and not off:
-        return Throttle()
+        return Throttle(queues)
     allowances = _decide(queues, config, has_work) if queues.names else {}
     found = Throttle(queues, allowances, off)
     changed = _keep(allowances, now)

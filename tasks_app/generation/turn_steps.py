@@ -22,6 +22,7 @@ from tasks_app.generation.rules.job_plan import FILES_A_STEP, JobPlan, Level, Pl
 from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, leave_out, store
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
+from tasks_app.generation.turns_by_configuration import most_files
 from tasks_app.inputs.file_rows import hold
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -62,7 +63,7 @@ def generate(task: Task, fence: int, around: GenerationPass, now: datetime, *, m
     unfit = _unfit(turn)
     if unfit is not None:
         return TurnResult(why=unfit)
-    steps = Steps(turn.with_inputs(), around.view, max_jobs)
+    steps = Steps(turn.with_inputs(), around.view, max_jobs, most_files(task, around.throttle.queues))
     if around.user_jobs is not None and not turn.scouting:
         steps.priorities = around.user_jobs.priorities(turn.facts, now)
     for master in _masters_with_work(task.id):
@@ -89,6 +90,8 @@ def _masters_with_work(task_id: int) -> list[Dataset]:
 class Steps:
     """The steps of one turn, and what has come of them so far.
 
+    max_files    input files that may be read; None for any number. A job that wants more is made of them nevertheless
+    files        those that were
     first        what the broker said before jobs were made
     unplaced     what it said of files that need more memory than the task's, by that memory, where no site takes their jobs
     stuck        memory of files of this master of which no job can be made in this turn, although a site would take it
@@ -99,7 +102,9 @@ class Steps:
     turn: TurnFacts
     view: GridView
     max_jobs: int
+    max_files: int | None = None
     jobs: int = 0
+    files: int = 0
     first: Brokered | None = None
     unplaced: dict[int, Brokered] = field(default_factory=dict)
     stuck: set[int] = field(default_factory=set)
@@ -109,7 +114,7 @@ class Steps:
     def use(self, master: Dataset) -> None:
         """Make jobs of one master dataset."""
         self.stuck.clear()
-        while self.jobs < self.max_jobs and self.step(master):
+        while self.jobs < self.max_jobs and self._may_read() and self.step(master):
             master.refresh_from_db(fields=["pick_cursor", "files_used", "files_to_be_used", "files"])
             if master.files_used >= master.files_to_be_used:
                 break
@@ -141,6 +146,8 @@ class Steps:
         row = turn.row(master)
         most_files = min(FILES_A_STEP, row.files_left)
         limit = min(files_to_read(row, usual.places[0].limits, self._most(usual)), most_files)
+        if self.max_files is not None:
+            limit = min(limit, max(self.max_files - self.files, files_to_read(row, usual.places[0].limits, 1)))
         with transaction.atomic(), hot_cursor() as cursor:
             hold(cursor, turn.task.id, turn.fence)
             while True:
@@ -160,6 +167,7 @@ class Steps:
                     skip_short=turn.skip_short,
                 )
                 if planned.jobs:
+                    self.files += len(picked.files)
                     self._store(cursor, build_jobs(cursor, turn, planned, level.memory_mb, sources, self.priorities))
                 if planned.left_out:
                     leave_out(cursor, turn.task.id, sources[0], planned.left_out)
@@ -197,6 +205,9 @@ class Steps:
             if level is not None:
                 return level
         return None
+
+    def _may_read(self) -> bool:
+        return self.max_files is None or self.files < self.max_files
 
     def _most(self, level: Level) -> int:
         """Jobs of one step."""

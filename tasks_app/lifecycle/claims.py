@@ -18,7 +18,7 @@ from jedisite.agents.passes import kick, renew_lease
 from jedisite.agents.turns import FOR_EACH_S, TurnTooLongError, turn
 from jedisite.database.sql import hot_cursor, texts
 from jedisite.processes.logs import sentence_of
-from tasks_app.domain.job_timeouts import LABELS_FOR_ALL
+from tasks_app.lifecycle.turn_order import Turns
 from tasks_app.models import Task
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ def claim_tasks(
     condition: str = "TRUE",
     values: Mapping[str, Any] | None = None,
     even_waiting: bool = False,
-    begun: str = "",
+    turns: Turns | None = None,
 ) -> list[tuple[int, int]]:
     """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
 
@@ -45,11 +45,7 @@ def claim_tasks(
     time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
     `release_task`; the watch dog frees what its holder left.
 
-    With `begun`, SQL that says of a task whether it has had a turn and needs more of them, work queues take turns
-    (production and analysis where there are none), and in each of them users: the first task of each, then the second of
-    each, and so on. So the tasks of one production account need not wait for each of a hundred users. All labels that
-    users may choose are analysis: who uses two of them gets no further turns. Of tasks in the same place those that have
-    had no turn come first, and of the others the one whose last turn is longest ago.
+    With `turns` work queues take turns, and in each of them users.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     free = f"""t.status = ANY(%(statuses)s::text[]) AND t.lockedby IS NULL AND {due} AND {condition}
@@ -57,18 +53,25 @@ def claim_tasks(
     with hot_cursor() as cursor:
         cursor.execute(
             f"""
-            WITH {_TURNS.format(free=free, begun=begun) if begun else ""}
+            WITH {turns.waiting(free) if turns else ""}
             chosen AS (
-                SELECT t.jeditaskid, {"w.place" if begun else "0"} AS place
-                  FROM jedi_tasks t {"JOIN waiting w USING (jeditaskid)" if begun else ""}
-                 WHERE {"t.lockedby IS NULL AND t.status = ANY(%(statuses)s::text[])" if begun else free}
-                 ORDER BY {"w.place" if begun else "t.currentpriority DESC NULLS LAST, t.jeditaskid"}
+                SELECT t.jeditaskid, {"w.place" if turns else "0"} AS place
+                  FROM jedi_tasks t {"JOIN waiting w USING (jeditaskid)" if turns else ""}
+                 WHERE {"t.lockedby IS NULL AND t.status = ANY(%(statuses)s::text[])" if turns else free}
+                 ORDER BY {"w.place" if turns else "t.currentpriority DESC NULLS LAST, t.jeditaskid"}
                  LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
             RETURNING t.jeditaskid, t.fence, t.currentpriority, chosen.place
             """,  # noqa: S608 - the conditions are ours, never a user's
-            {**(values or {}), "statuses": texts(statuses), "limit": limit, "by": by, "agent": agent},
+            {
+                **(values or {}),
+                **(turns.values if turns else {}),
+                "statuses": texts(statuses),
+                "limit": limit,
+                "by": by,
+                "agent": agent,
+            },
         )
         rows = cursor.fetchall()
     return [(task, fence) for task, fence, *_ in sorted(rows, key=lambda r: (r[3], -(r[2] or 0), r[0]))]
@@ -86,20 +89,6 @@ def states_in_use(statuses: Iterable[str]) -> frozenset[str]:
             [texts(sorted(statuses))],
         )
         return frozenset(status for (status,) in cursor.fetchall())
-
-
-_OF_USERS = ", ".join(f"'{label}'" for label in LABELS_FOR_ALL)
-_ORDER = "begun, CASE WHEN begun THEN next_check_at END, currentpriority DESC NULLS LAST, jeditaskid"
-_TURNS = f"""
-waiting AS MATERIALIZED (
-    SELECT jeditaskid, row_number() OVER (ORDER BY round, {_ORDER}) AS place
-      FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind ORDER BY turn, {_ORDER}) AS round
-              FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind, username ORDER BY {_ORDER}) AS turn
-                      FROM (SELECT t.jeditaskid, t.workqueue_id, t.username, t.currentpriority, t.next_check_at,
-                                   CASE WHEN t.prodsourcelabel IN ({_OF_USERS}) THEN '' ELSE t.prodsourcelabel END AS kind,
-                                   {{begun}} AS begun
-                              FROM jedi_tasks t WHERE {{free}}) tasks) turns) rounds),
-"""  # noqa: S608 - constants of ours
 
 
 def release_task(

@@ -100,14 +100,20 @@ def _set_lifetimes(task: Task, status: str, now: datetime) -> None:
         )
         if ending.delete:
             data_management().delete({row.name} - shared, by=maker)
-        elif ending.keep:
-            data_management().keep_until([row.name], now + ending.keep, by=maker)
+        elif keep := ending.keep or _lifetime_of(task, row.type):
+            data_management().keep_until([row.name], now + keep, by=maker)
     parent = _merged_parent(task) if status in SUCCEEDED else None
     if parent is not None:
         merged = Dataset.objects.filter(task=parent, type="output")
         read = Dataset.objects.filter(task=task, type="input").values_list("name", flat=True)
         names = [row.name for row in merged.filter(name__in=list(read)) if "tr" in _on(row.attributes)]
         data_management().keep_until(names, now + MERGED, by=maker_of(parent))
+
+
+def _lifetime_of(task: Task, type: str) -> timedelta | None:
+    """How long outputs of a type are kept that no other rule ends; None for ever."""
+    days = configuration().get("task_setup", "DATASET_LIFETIME", type, vo=task.vo)
+    return None if days is None else timedelta(days=days)
 
 
 def _merged_parent(task: Task) -> Task | None:

@@ -40,8 +40,7 @@ class Command(Suggesting):
         try:
             if options["action"] == "set":
                 configuring.set_value(*names, options["value"], by=getuser(), **more)
-                effect = _effect(configuring.parameter_of(*names))
-                self.stdout.write(f"{'.'.join(names)} is {options['value']}{_for(options['vo'])}{effect}")
+                self.stdout.write(f"{'.'.join(names)} is {options['value']}{_for(options['vo'])}")
             elif configuring.unset_value(*names, by=getuser(), **more):
                 self.stdout.write(f"{'.'.join(names)} is not set any more{_for(options['vo'])}")
             else:
@@ -61,7 +60,7 @@ class Command(Suggesting):
                 default = parameter.default_words or (
                     "none" if parameter.default is None else f"{parameter.default}{unit}"
                 )
-                said = f"{parameter.meaning} (default {default}){_effect(parameter)}"
+                said = f"{parameter.meaning} (default {default})"
                 self.stdout.write(f"{parameter.component}.{parameter.name}: {said}")
             for text in rows:
                 self.stdout.write(f"    {text}")
@@ -71,10 +70,6 @@ class Command(Suggesting):
 
 def _for(vo: str) -> str:
     return f" for {vo}" if vo else ""
-
-
-def _effect(parameter: Parameter) -> str:
-    return f"; {parameter.effect}" if parameter.effect else ""
 
 
 def _rows_of(found: Configuration, parameter: Parameter) -> list[str]:

@@ -19,6 +19,7 @@ from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.domain.throttling import PendingView, leave_pending
 from tasks_app.lifecycle import claims, site_waits, task_moves
+from tasks_app.lifecycle.turn_order import Turns
 from tasks_app.models import Task
 
 ME = "pending"
@@ -39,7 +40,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         OR (t.frozentime <= {sql_time(now)} - {timeout_limits.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
     values, waiting = site_waits.values(changed), [TaskStatus.PENDING]
     claimed = claims.claim_tasks(
-        owner(), waiting, limit, condition=condition, values=values, even_waiting=True, agent=ME, begun="FALSE"
+        owner(), waiting, limit, condition=condition, values=values, even_waiting=True, agent=ME, turns=Turns()
     )
     work = partial(_leave, now=now, changed=changed)
     return Pass(claims.for_each(claimed, work, by=ME), more=len(claimed) == limit)

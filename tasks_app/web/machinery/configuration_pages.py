@@ -36,7 +36,6 @@ TITLES: Final[Mapping[str, str]] = {
     "user_output": "User outputs",
     "task_withholder": "Withholding tasks",
     "queue_filler": "Filling empty queues",
-    "jumbo_dog": "Jumbo jobs",
     "jobgen": "Job generation",
     "dbproxy": "Scouts, tasks and priorities",
     "jobdispatch": "Job dispatch",

@@ -36,9 +36,6 @@ def of(*rows: Row) -> Configuration:
         (("queue_filler", "MIN_FILES_READY", "managed", "FC"), 10),
         (("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE", "MC"), None),
         (("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_FRAC"), 0.3),
-        (("jumbo_dog", "JUMBO_MIN_EVENTS_ENABLE"), 1_000_000),
-        (("jumbo_dog", "JUMBO_MAX_EVENTS"), 500_000),
-        (("JumboWatchDog", "JUMBO_MAX_TASKS"), 1),  # Δ47
     ],
 )
 def test_without_rows_the_default_holds(names: tuple[str, ...], value: Any) -> None:
@@ -121,17 +118,34 @@ def test_a_row_of_another_application_is_not_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "keys", "value"),
+    ("component", "key", "sentence"),
     [
-        ("JumboWatchDog", ["JUMBO_MAX_TASKS"], 3),
-        ("jumbo_dog", ["JUMBO_MAX_TASKS"], 3),
+        ("JumboWatchDog", "JUMBO_MAX_TASKS", "no jumbo jobs are made here"),
+        ("jumbo_dog", "JUMBO_PER_SITE", "no jumbo jobs are made here"),
+        ("taskrefiner", "AES_EVENTPOOLSIZE", "tasks are not converted to the event service here"),
+        ("jobgen", "TYPNFILES_user_phys_run", "NFILES limits the files that a pass reads"),
     ],
 )
-def test_both_names_of_the_jumbo_dog_are_read(component: str, keys: list[str], value: int) -> None:
-    found = of(*(row(component, key, str(value), "int") for key in keys))
-    assert found.get("jumbo_dog", "JUMBO_MAX_TASKS") == found.get("JumboWatchDog", "JUMBO_MAX_TASKS") == value
-    both = of(row("JumboWatchDog", "JUMBO_MAX_TASKS", "1", "int"), row("jumbo_dog", "JUMBO_MAX_TASKS", "2", "int"))
-    assert both.get("jumbo_dog", "JUMBO_MAX_TASKS") == 2, "the document's name wins"
+def test_what_nothing_could_follow_is_refused_with_the_reason(component: str, key: str, sentence: str) -> None:
+    ((_, said),) = of(row(component, key, "2", "int")).faults()
+    assert sentence in said
+    with pytest.raises(UnknownParameterError, match=sentence):
+        DEFAULTS.with_value(component, key, 2)
+
+
+@pytest.mark.parametrize(
+    ("component", "key", "value"),
+    [
+        ("jobgen", "GROUPBYATTR_MC", "colour"),
+        ("brokerage", "TASK_BROKER_user", "analysis"),
+        ("anal_jobbroker", "BASE_WEIGHT", "x"),
+    ],
+)
+def test_a_text_that_nothing_understands_is_refused(component: str, key: str, value: str) -> None:
+    problem = problem_of("jedi", component, key, value, "str")
+    assert (
+        problem is not None and problem[0] == "value" and "is one of" in problem[1] and f"not {value!r}" in problem[1]
+    )
 
 
 def test_other_spellings_of_a_key_are_read_after_its_own() -> None:

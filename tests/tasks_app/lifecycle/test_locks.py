@@ -38,6 +38,7 @@ from tasks_app.generation import merge_turns, mergejobs
 from tasks_app.inputs import file_rows
 from tasks_app.lifecycle import claims, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_free_jobs
+from tasks_app.lifecycle.turn_order import Turns
 from tasks_app.messaging import effects, inbox, publishing, sending
 from tasks_app.models import (
     CatalogueDataset,
@@ -115,9 +116,9 @@ def test_turns_go_round_queues_then_users_and_each_user_has_the_most_urgent_firs
     ions = [of("managed", "prod", 500 - n, heavy) for n in range(2)]
     late = of("managed", "prod", 999, heavy)
     Task.objects.filter(pk=late).update(next_check=timezone.now() + timedelta(hours=1))
-    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, begun="FALSE")]
+    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, turns=Turns())]
     assert claimed == [more, simulation[0], ions[0], analysis[1], simulation[1], ions[1]], "ada's second waits for bob"
-    rest = [number for number, _ in claims.claim_tasks("q", ["ready"], 9, begun="FALSE")]
+    rest = [number for number, _ in claims.claim_tasks("q", ["ready"], 9, turns=Turns())]
     assert rest == [analysis[0], simulation[2], analysis[2], analysis[3]]
     assert task(late).locked_by is None
 
@@ -129,7 +130,7 @@ def test_a_user_with_tasks_of_several_labels_has_the_turns_of_one_user(make_task
 
     mine = [of(label, "mal") for label in ("test", "user", "test", "user")]
     others = [of("user", name) for name in ("ada", "bob")]
-    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, begun="FALSE")]
+    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, turns=Turns())]
     assert claimed == [mine[0], *others, *mine[1:]]
 
 
