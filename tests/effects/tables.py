@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tasks_app.params.specs import SPEC_KEYS
 from tasks_app.refining.offered import NOT_OFFERED
 
 HERE: Final = Path(__file__).parent
@@ -39,5 +40,6 @@ def not_yet() -> dict[str, str]:
 
 
 def refused() -> frozenset[str]:
-    """Entries that are refused where they are given."""
-    return frozenset(f"task:{name}" for name in NOT_OFFERED)
+    """Entries that are refused where they are given, a refused step with all that it may say."""
+    steps = {f"{step}:{key.name}" for step, keys in SPEC_KEYS.items() if step in NOT_OFFERED for key in keys}
+    return frozenset({f"task:{name}" for name in NOT_OFFERED} | steps)
