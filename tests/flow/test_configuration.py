@@ -301,7 +301,7 @@ def test_merge_jobs_wait_while_their_vo_is_switched_off_and_run_as_long_as_is_co
     pilot = Pilot()
     first_jobs(pilot)
     conf("jobgen", "JOB_SUBMISSION", "false", vo="lab")
-    conf("jobgen", "MERGE_JOB_MAX_WALLTIME_user", "2")
+    conf("jobgen", "_".join(("MERGE_JOB_MAX_WALLTIME", "user")), "2")
     settle()
     merges = Job.objects.filter(task_id=made, processing_type="pmerge")
     assert not merges.exists()

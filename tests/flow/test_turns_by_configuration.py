@@ -58,7 +58,7 @@ def test_users_take_turns_unless_a_queue_groups_its_tasks_by_another_attribute()
     ada = [waiting("ada", **of_group) for _ in range(2)]
     bob = waiting("bob", **of_group)
     eve = waiting("eve", workinggroup="soft", workqueue_id=mine.id)
-    conf("jobgen", "GROUPBYATTR_theirs", "workingGroup")
+    conf("jobgen", "_".join(("GROUPBYATTR", "theirs")), "workingGroup")
     # Of the first group its first task, of the second group its first, then those of the first group.
     assert in_turn() == [ada[0], eve, ada[1], bob]
     more = [waiting(user, workinggroup="phys", workqueue_id=other.id) for user in ("ada", "ada", "bob")]
@@ -123,9 +123,9 @@ def test_the_configuration_adds_no_statement_to_a_pass() -> None:
     assert len(configured) <= len(usual)
 
 
-@pytest.mark.parametrize(("key", "days"), [("DATASET_LIFETIME_output", 20), ("DATASET_LIFETIME_log", None)])
-def test_outputs_of_a_type_are_kept_as_long_as_is_configured(key: str, days: int | None) -> None:
-    conf("task_setup", key, "20")
+@pytest.mark.parametrize(("type", "days"), [("output", 20), ("log", None)])
+def test_outputs_of_a_type_are_kept_as_long_as_is_configured(type: str, days: int | None) -> None:
+    conf("task_setup", "_".join(("DATASET_LIFETIME", type)), "20")
     made = made_task(1)
     drive(Pilot())
     now = timezone.now()
