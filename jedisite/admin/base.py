@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import quote
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models, transaction
@@ -16,6 +17,7 @@ from django.urls import reverse
 from unfold.admin import ModelAdmin
 
 from jedisite import audit
+from jedisite.admin.forms import PlainJSONField
 from jedisite.admin.list_filters import exact_value, parameters_of
 from jedisite.admin.list_paging import EstimatingPaginator, FixedOrderChangeList
 from jedisite.identity.callers import Caller, caller_of_user
@@ -26,6 +28,7 @@ SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
 WHY = "_why"
 """The field below each form for a reason, which goes into the audit trail with the change."""
 LONGEST_WHY = 500
+LONGEST_SHOWN = 50
 LINES = 3
 """Height of a field for a long text; people pull it larger where they need to."""
 
@@ -85,6 +88,8 @@ class AuditedAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **{"help_texts": self.help_texts, **kwargs})
 
     def formfield_for_dbfield(self, db_field: models.Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        if isinstance(db_field, models.JSONField):
+            kwargs.setdefault("form_class", PlainJSONField)
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, forms.Textarea):
             field.widget.attrs["rows"] = LINES
@@ -145,6 +150,12 @@ class AuditedAdmin(ModelAdmin):
     @transaction.atomic
     def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         """An action and its lines in the audit trail are one transaction."""
+        key = self.opts.pk
+        if key is not None:
+            wrong = [one for one in request.POST.getlist(ACTION_CHECKBOX_NAME) if exact_value(key, one) is None]
+            if wrong:
+                messages.error(request, f"{wrong[0][:LONGEST_SHOWN]!r} is no {self.opts.verbose_name} of this list.")
+                return None
         return super().response_action(request, queryset)
 
 
