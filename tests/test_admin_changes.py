@@ -450,6 +450,25 @@ def test_a_command_asks_for_a_reason_and_is_given_to_tasks_that_accept_it(grace,
     assert fits.status != {"pause": "paused", "kill": "aborting"}.get(name)
 
 
+def test_commands_with_parameters_have_their_fields_and_name_what_does_not_fit(grace, make_task):
+    task = make_task(status="running")
+    asked = command(grace, "reassign", task).text
+    for field in ("site", "nucleus", "cloud", "back", "mode"):
+        assert f'name="{field}"' in asked
+    for wrong, says in (
+        ({}, "Site: Name exactly one of site, nucleus, cloud."),
+        ({"site": "A", "cloud": "B"}, "Name exactly one of"),
+        ({"site": "NOWHERE"}, "NOWHERE"),
+    ):
+        answer = command(grace, "reassign", task, reason="x", **wrong).text
+        assert says in answer and 'name="reason"' in answer, wrong
+        assert not Command.objects.exists()
+    assert 'name="attempts"' in command(grace, "increase_attempts", task).text
+    Queue.objects.create(name="SITE_A", site_name="A", status="online")
+    assert "was sent to 1 task." in command(grace, "reassign", task, reason="x", site="SITE_A", mode="soft").text
+    assert Command.objects.get().parameters == {"site": "SITE_A", "mode": "soft"}
+
+
 def test_staff_command_their_own_tasks_and_production_managers_all(staff, make_task):
     task = make_task(user="ada")
     mine = make_task(user="lise")

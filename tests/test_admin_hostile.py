@@ -13,6 +13,7 @@ from django.contrib.messages import get_messages
 from django.db import models
 from django.test import Client, RequestFactory
 
+from brokerage_app.models import GlobalShare, Queue, WorkQueue
 from jedisite.admin.base import AuditedAdmin
 from tests.test_admin import ADDABLE, REPRESENTATIVES, address, grace, label
 
@@ -41,6 +42,12 @@ def test_a_selection_that_no_page_offers_is_refused_with_a_sentence(grace: Clien
                     assert "is no" in str(list(get_messages(answer.wsgi_request))[-1]), (label(model), action)
                     seen += 1
     assert seen
+
+
+def test_names_that_turn_the_direction_of_a_line_are_refused_at_their_field(grace: Client) -> None:
+    for model, name in ((Queue, "name"), (WorkQueue, "name"), (GlobalShare, "name")):
+        answer = grace.post(address(model, "add"), {name: "a\u202eb"})
+        assert "contains a line feed or another control character" in str(answer.context["adminform"].form.errors[name])
 
 
 def test_json_that_cannot_be_stored_is_refused_at_its_field(grace: Client) -> None:

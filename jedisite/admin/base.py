@@ -21,6 +21,7 @@ from jedisite.admin.forms import PlainJSONField
 from jedisite.admin.list_filters import exact_value, parameters_of
 from jedisite.admin.list_paging import EstimatingPaginator, FixedOrderChangeList
 from jedisite.identity.callers import Caller, caller_of_user
+from jedisite.identity.one_line import check_one_line
 from jedisite.vocabulary.words import on_one_line
 
 SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
@@ -93,6 +94,8 @@ class AuditedAdmin(ModelAdmin):
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, forms.Textarea):
             field.widget.attrs["rows"] = LINES
+        elif isinstance(field, forms.CharField) and isinstance(field.widget, forms.TextInput):
+            field.validators.append(check_one_line)
         return field
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

@@ -1,4 +1,5 @@
-"""Commands to tasks as actions of the admin: a page asks for the reason, then each task gets its command through its door."""
+"""Commands to tasks as actions of the admin: a page asks for the reason and the command's parameters, then each task gets its
+command through its door."""
 
 from __future__ import annotations
 
@@ -12,16 +13,24 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from jedisite.admin.base import caller_behind
 from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.reasons import ReasonFormField
+from tasks_app.commands.act_words import Field, field_of
 from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.lifecycle import rights
 from tasks_app.models import Task
+from tasks_app.params.acts import ACTS, Act
+from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.command_queue import CommandRefusedError, give_command
-from tasks_app.web.commands.command_buttons import LONGEST_REASON
+from tasks_app.web.commands.command_buttons import LONGEST_REASON, faults_of, read
 
 MOST_TASKS = 200
 Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]
@@ -33,6 +42,22 @@ class ReasonForm(forms.Form):
         widget=UnfoldAdminTextInputWidget,
         help_text="the reason, for the owners of the tasks and the log",
     )
+
+
+def _form_of(act: Act) -> type[ReasonForm]:
+    """The form that asks for the reason and for what the command takes. What is filled in is read by `read`."""
+    fields = {key.name: _field_of(field_of(key)) for key in act.keys}
+    return type("CommandForm", (ReasonForm,), fields)
+
+
+def _field_of(field: Field) -> forms.Field:
+    about: dict[str, Any] = {"required": False, "label": field.title, "help_text": field.help}
+    if field.key.kind == "flag":
+        return forms.BooleanField(widget=UnfoldBooleanSwitchWidget, **about)
+    if field.choices:
+        return forms.ChoiceField(choices=field.choices, widget=UnfoldAdminSelectWidget, **about)
+    widget = UnfoldAdminTextareaWidget if field.key.kind == "object" else UnfoldAdminTextInputWidget
+    return forms.CharField(widget=widget, **about)
 
 
 def command_action(command: TaskCommand) -> Action:
@@ -53,10 +78,16 @@ def _ask_or_give(
     if len(tasks) > MOST_TASKS:
         messages.error(request, f"Select at most {MOST_TASKS} tasks at a time.")
         return None
-    form = ReasonForm(request.POST if "reason" in request.POST else None)
+    act = ACTS[command]
+    form = _form_of(act)(request.POST if "reason" in request.POST else None)
     if form.is_valid():
-        _give(request, sorted(tasks, key=lambda t: t.id), command, form.cleaned_data["reason"])
-        return None
+        try:
+            reason, parameters = read(act, request.POST, tasks)
+        except ParamErrors as exc:
+            form.add_error(None, faults_of(exc))
+        else:
+            _give(request, sorted(tasks, key=lambda t: t.id), command, reason, parameters)
+            return None
     rule, number = COMMANDS[command], plural(len(tasks), "task")
     context = {
         **model_admin.admin_site.each_context(request),
@@ -71,18 +102,20 @@ def _ask_or_give(
     return render(request, "admin_parts/command.html", context)
 
 
-def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason: str) -> None:
+def _give(
+    request: HttpRequest, tasks: list[Task], command: TaskCommand, reason: str, parameters: dict[str, Any] | None
+) -> None:
     """Give the command to those tasks that are the caller's to command and accept it; say of the others why not."""
     caller = caller_behind(request)
     given = 0
     for task in tasks:
-        refused = rights.refusal(caller, command, task)
+        refused = rights.refusal(caller, command, task, parameters)
         if refused:
             messages.error(request, sentence(refused))
             continue
         try:
             with transaction.atomic():
-                give_command(task.id, command.value, by=caller.name, reason=reason)
+                give_command(task.id, command.value, by=caller.name, reason=reason, parameters=parameters)
             given += 1
         except CommandRefusedError as exc:
             messages.error(request, sentence(exc))
@@ -92,5 +125,4 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
         )
 
 
-ACTIONS: list[Action] = [command_action(command) for command in COMMANDS if command is not TaskCommand.REASSIGN]
-"""A reassignment names a place, which a list of tasks has no field for."""
+ACTIONS: list[Action] = [command_action(command) for command in COMMANDS]

@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from jedisite.identity.one_line import check_one_line
 from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.api.counted import CountedList
 from tasks_app.api.panda.wire import BadCallError, is_plain_number
@@ -69,6 +70,13 @@ class Text(serializers.CharField):
 
 class Fraction(_InPlainCharacters, serializers.FloatField):
     """A number with decimals."""
+
+
+class Name(Text):
+    """The name of something that pages show: one line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{"validators": [check_one_line], **more})
 
 
 class Moment(_InPlainCharacters, serializers.DateTimeField):

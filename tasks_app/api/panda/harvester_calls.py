@@ -15,14 +15,16 @@ from rest_framework import serializers
 
 from brokerage_app.models import HarvesterSlots, Queue
 from jedisite.identity.callers import Right
+from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line, on_one_line
 from jedisite.web.problems import strict_json
-from tasks_app.api.panda.call_params import Id, JsonList, JsonObject, Listed, Number, Params, Text
+from tasks_app.api.panda.call_params import Id, JsonList, JsonObject, Listed, Name, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.wire import BadCallError, envelope, refused, text
 from tasks_app.api.panda.worker_news import news_of, time_of
 from tasks_app.dispatch import harvester_commands, harvester_instances
 from tasks_app.dispatch import worker_moves as workers
 from tasks_app.models.worker import INSTANCE_LENGTH
+from tasks_app.params.faults import shown
 
 MAX_ROWS = 5000
 """Workers, dialogs or metrics in one call."""
@@ -32,7 +34,7 @@ MAX_COUNTS = 2000
 
 
 class InstanceParams(Params):
-    harvester_id = Text(max_length=INSTANCE_LENGTH, allow_blank=False, help_text="name of the instance")
+    harvester_id = Name(max_length=INSTANCE_LENGTH, allow_blank=False, help_text="name of the instance")
 
 
 class HeartbeatParams(InstanceParams):
@@ -47,10 +49,10 @@ class WorkersParams(InstanceParams):
 
 
 class StatisticsParams(Params):
-    harvester_id = Text(max_length=INSTANCE_LENGTH, required=False, help_text="name of the instance; or harvesterID")
+    harvester_id = Name(max_length=INSTANCE_LENGTH, required=False, help_text="name of the instance; or harvesterID")
     panda_queue = Text(max_length=128, required=False, help_text="the queue; or siteName")
     statistics = JsonObject(required=False, help_text="{label: {resource type: {status: number}}}; or paramsList")
-    harvesterID = Text(max_length=INSTANCE_LENGTH, required=False)
+    harvesterID = Name(max_length=INSTANCE_LENGTH, required=False)
     siteName = Text(max_length=128, required=False)
     paramsList = JsonObject(required=False)
 
@@ -112,8 +114,8 @@ def heartbeat(ask: Ask) -> HttpResponse:
         by=ask.caller.name,
         host=_host(ask),
         started=time_of(about, "startTime"),
-        version=text(about, "sw_version", 50),
-        commit=text(about, "commit_stamp", 100),
+        version=on_one_line(text(about, "sw_version", 50)),
+        commit=on_one_line(text(about, "commit_stamp", 100)),
     )
     return envelope()
 
@@ -179,6 +181,8 @@ def _counts(said: Mapping[str, Any]) -> dict[tuple[str, str, str], int]:
                     raise BadCallError(f"{where[:200]} must be a number from 0 to {2**31 - 1}")
                 if len(label) > 20 or len(kind) > 56 or len(status) > 80:
                     raise BadCallError(f"{where[:200]}: a label has up to 20 characters, a type 56, a status 80")
+                if not is_one_line(label + kind + status):
+                    raise BadCallError(f"{shown(where[:200])} {NOT_ONE_LINE}")
                 found[label, kind, status] = workers_
     if len(found) > MAX_COUNTS:
         raise BadCallError(f"statistics has {len(found)} counts; the limit is {MAX_COUNTS}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from jedisite.vocabulary.words import on_one_line
 from tasks_app.api.panda.wire import BadCallError, moment, number, text
 from tasks_app.dispatch.worker_moves import WorkerNews
 
@@ -30,13 +31,15 @@ MAX_JOBS = 10_000
 def news_of(said: Mapping[str, Any], site: str) -> WorkerNews:
     """The report on one worker. `site`: the only queue that the caller may report on, "" is any. Raises BadCallError."""
     worker = number(said, "workerID", 1)
-    status, queue = text(said, "status", 80), text(said, "computingSite", 128)
+    status, queue = on_one_line(text(said, "status", 80)), text(said, "computingSite", 128)
     for name, value in (("workerID", worker), ("status", status), ("computingSite", queue)):
         if not value:
             raise BadCallError(f"{name} is missing")
     if site and queue != site:
         raise BadCallError(f"computingSite: this token is for the queue {site}")
-    about: dict[str, Any] = {name.lower(): text(said, name, length) or None for name, length in _TEXTS.items()}
+    about: dict[str, Any] = {
+        name.lower(): on_one_line(text(said, name, length)) or None for name, length in _TEXTS.items()
+    }
     about |= {name.lower(): number(said, name, -(2**31), 2**31 - 1) for name in _NUMBERS}
     about |= {name.lower(): time_of(said, name) for name in _TIMES}
     about["minramcount"] = number(said, "minRamCount")

@@ -162,6 +162,25 @@ def test_commands_are_fetched_once_and_acknowledged_by_their_instance(
     assert not Worker.objects.exists()
 
 
+def test_names_that_turn_the_direction_of_a_line_are_refused_and_texts_lose_what_does(harvester: Call) -> None:
+    for name, more in (
+        ("heartbeat", {"harvester_id": "h\u202ev"}),
+        ("update_workers", {"harvester_id": "h\nv", "workers": []}),
+        ("report_worker_statistics", {"harvesterID": "h\u2066v", "siteName": "SITE_A", "paramsList": {}}),
+        (
+            "report_worker_statistics",
+            {"harvester_id": "hv", "panda_queue": "SITE_A", "statistics": {"u\u202e": {"S": {"running": 1}}}},
+        ),
+    ):
+        said = harvester(name, **more)
+        assert not said["success"] and "contains a line feed or another control character" in said["message"], name
+    assert not Harvester.objects.exists()
+    assert harvester("heartbeat", harvester_id="hv", data={"sw_version": "1\u202e2"})["success"]
+    assert Harvester.objects.get().version == "1 2"
+    assert harvester("update_workers", harvester_id="hv", workers=[{**WORKER, "diagMessage": "a\u202eb"}])["success"]
+    assert Worker.objects.get().message == "a b"
+
+
 def test_dialogs_metrics_and_slots_are_kept_once(harvester: Call, api: Callable[..., Client]) -> None:
     dialog = {
         "diagID": 1,
