@@ -290,7 +290,20 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
         dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"
     ),
+    tasks.FileReplica: lambda n: tasks.FileReplica.objects.create(
+        scope="s", lfn=f"f{n}", endpoint="SE", url="file://x"
+    ),
+    tasks.TransferRule: lambda n: _rule(n),
+    tasks.TransferRequest: lambda n: tasks.TransferRequest.objects.create(
+        rule=_rule(n), scope="s", lfn=f"f{n}", bytes=1, adler32="1", source="SE", destination="TO"
+    ),
 }
+
+
+def _rule(number: int) -> tasks.TransferRule:
+    return tasks.TransferRule.objects.create(
+        kind="copy", destination="TO", activity="Production Input", task_id=FIRST + number, job_id=number, files=1
+    )
 
 
 def fill(model: type[models.Model], count: int) -> list[Any]:

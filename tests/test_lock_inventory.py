@@ -17,6 +17,7 @@ _LEASE = f"{_LOCKS}:test_a_pass_whose_lease_is_gone_neither_renews_nor_records"
 _MOVES = f"{_LOCKS}:test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote"
 _GONE = f"{_LOCKS}:test_a_holder_whose_claim_is_gone_can_move_nothing"
 _HOLDS = f"{_LOCKS}:test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it"
+_TRANSFERS = "tasks_app.transfers.test_transfer_locks"
 _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 
 TESTED: dict[str, str] = {
@@ -102,6 +103,14 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/lifecycle/serials.py:_keep_to_this_transaction": f"{_WAITING}:test_names_of_files_are_taken_once_at_a_time",
     "tasks_app/inputs/registering.py:_check_names": f"{_WAITING}:test_files_of_one_scope_are_registered_one_after_the_other",
+    "tasks_app/transfers/claiming.py:_LOCK": f"{_TRANSFERS}:test_one_claims_at_a_time",
+    "tasks_app/transfers/claiming.py:_CLAIM": f"{_TRANSFERS}:test_a_request_that_another_has_is_passed_over",
+    "tasks_app/transfers/claiming.py:_HOLD": f"{_TRANSFERS}:test_a_request_that_is_begun_and_that_another_takes_is_passed_over",
+    "tasks_app/transfers/claiming.py:_begin_rules": f"{_TRANSFERS}:test_a_rule_is_begun_when_who_cancels_it_has_done_so",
+    "tasks_app/transfers/turn_books.py:book": f"{_TRANSFERS}:test_results_wait_for_who_cancels_and_rules_come_first",
+    "tasks_app/transfers/turn_books.py:_ours": f"{_TRANSFERS}:test_a_request_that_has_become_somebody_elses_is_not_booked",
+    "tasks_app/transfers/requesting.py:cancel": f"{_TRANSFERS}:test_rules_are_cancelled_in_order",
+    "tasks_app/transfers/settling.py:ended": f"{_TRANSFERS}:test_an_end_on_which_another_acts_is_passed_over",
     "tasks_app/submission/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
 }
 """The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""

@@ -17,6 +17,7 @@ _volumes = partial(Parameter, JEDI, "anal_watchdog")
 _output = partial(Parameter, JEDI, "user_output")
 _withholder = partial(Parameter, JEDI, "task_withholder")
 _filler = partial(Parameter, JEDI, "queue_filler")
+_mover = partial(Parameter, JEDI, "mover")
 
 WATCHDOG_PARAMETERS: Final = (
     _rebroker(
@@ -144,4 +145,18 @@ WATCHDOG_PARAMETERS: Final = (
         "minimum number of files left in a task sent to an empty queue",
         ("label",),
     ),
+    _mover(
+        "LINK_TRANSFERS",
+        INT,
+        4,
+        "files",
+        "files copied at a time over a link (source:destination, endpoints)",
+        ("link",),
+    ),
+    _mover("LINK_RATE", FLOAT, 0.0, "MB/s", "rate of a link (source:destination, endpoints); 0: unlimited", ("link",)),
+    _mover("TAPE_DRIVES", INT, 2, "files", "files read at a time from a tape endpoint", ("endpoint",)),
+    _mover("TAPE_LATENCY", FLOAT, 30.0, "s", "time before the first byte of a file comes from tape", ("endpoint",)),
+    _mover("TRANSFER_ATTEMPTS", INT, 5, "attempts", "a transfer that failed so often is not tried again", least=1),
+    _mover("TRANSFER_RETRY", FLOAT, 60.0, "s", "wait before a failed transfer is tried again, doubled each time"),
+    _mover("TURN_VOLUME", FLOAT, 512.0, "MB", "maximum volume that one turn of the mover copies", least=1),
 )

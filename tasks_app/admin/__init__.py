@@ -9,5 +9,6 @@ from tasks_app.admin import (  # noqa: F401 - they register their pages
     retry_admin,
     sandbox_admin,
     task_admin,
+    transfer_admin,
     worker_admin,
 )

@@ -16,6 +16,7 @@ from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate, PlannedOutput
+from tasks_app.models.transfer import FileReplica, TransferRequest, TransferRule
 from tasks_app.models.usersecret import UserSecret
 from tasks_app.models.view import SavedView
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
@@ -30,6 +31,7 @@ __all__ = [
     "ErrorClass",
     "ErrorFingerprint",
     "File",
+    "FileReplica",
     "FileRetry",
     "Harvester",
     "HarvesterCommand",
@@ -65,6 +67,8 @@ __all__ = [
     "TaskChangeDue",
     "TaskParams",
     "TaskStatusLog",
+    "TransferRequest",
+    "TransferRule",
     "UserSecret",
     "UsualDuration",
     "Worker",

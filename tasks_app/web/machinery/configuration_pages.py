@@ -36,6 +36,7 @@ TITLES: Final[Mapping[str, str]] = {
     "user_output": "User outputs",
     "task_withholder": "Withholding tasks",
     "queue_filler": "Filling empty queues",
+    "mover": "Transfers",
     "jobgen": "Job generation",
     "dbproxy": "Scouts, tasks and priorities",
     "jobdispatch": "Job dispatch",

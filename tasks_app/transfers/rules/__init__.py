@@ -1,0 +1,1 @@
+"""Decisions on transfers: values in, values out."""

@@ -1,0 +1,47 @@
+"""Endpoints of this machine: those whose description names a folder. Between them the local twin copies files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokerage_app.models import StorageEndpoint
+from jedisite.vocabulary.words import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """An endpoint with its folder. `why_not_read`, `why_not_written`: why it serves no transfers now; "" when it does."""
+
+    name: str
+    site: str
+    path: Path
+    is_tape: bool
+    why_not_read: str = ""
+    why_not_written: str = ""
+
+
+def local_storages() -> dict[str, Storage]:
+    """All of them by name. One statement."""
+    rows = StorageEndpoint.objects.exclude(path="").defer("data")
+    return {row.name: _storage(row) for row in rows}
+
+
+def _storage(row: StorageEndpoint) -> Storage:
+    return Storage(
+        row.name,
+        row.site_name,
+        Path(row.path),
+        row.is_tape,
+        _why_not(row, row.blacklisted_read, "read"),
+        _why_not(row, row.blacklisted_write, "write"),
+    )
+
+
+def _why_not(row: StorageEndpoint, is_blacklisted: bool, way: str) -> str:
+    off = [name for name in (f"{way}_wan", f"{way}_lan") if str(row.states.get(name, "")).upper() == "OFF"]
+    if is_blacklisted:
+        return f"{row.name} is blacklisted for {way}"
+    return (
+        f"{plural(len(off), 'way')} to {way} {row.name} {'is' if len(off) == 1 else 'are'} off" if len(off) == 2 else ""
+    )

@@ -1,0 +1,267 @@
+"""The mover on real files: copies, limits of links and tape, failures, a mover that is killed, and what others may see of it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from brokerage_app.grid import configured
+from brokerage_app.models import StorageEndpoint
+from jedisite.database.sql import hot_cursor
+from tasks_app.domain.transfer_states import TransferKind
+from tasks_app.models import CatalogueFile, FileReplica, TransferRequest
+from tasks_app.transfers import file_copies, replicas, requesting, settling
+from tasks_app.transfers.claiming import LEASE
+from tests.tasks_app.transfers.storage_scene import Storages, configure, content_of, rule, states
+
+pytestmark = pytest.mark.django_db
+MB = 1_000_000
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Storages]:
+    configured.forget()
+    found = Storages(tmp_path)
+    found.add("A_DISK")
+    found.add("B_DISK")
+    yield found
+    configured.forget()
+
+
+def test_files_are_copied_compared_and_known_at_both_places(site: Storages) -> None:
+    lfns = [f"f{n:02d}" for n in range(12)]
+    site.dataset("lab.in", "A_DISK", lfns)
+    rule_id = site.rule("B_DISK", lfns, job_id=7)
+    assert (rule(rule_id).status, rule(rule_id).files, rule(rule_id).bytes) == ("queued", 12, 12_000)
+    assert site.turn().ended == 12
+    done = rule(rule_id)
+    assert (done.status, done.files_done, done.bytes_done, done.files_failed) == ("done", 12, 12_000, 0)
+    assert done.started == done.ended == site.now
+    for lfn in lfns:
+        assert site.path("B_DISK", lfn).read_bytes() == content_of(lfn, 1000)
+    assert set(FileReplica.objects.values_list("endpoint", "status")) == {("B_DISK", "available")}
+    with hot_cursor() as cursor:
+        found = replicas.places_of(cursor, [("lab", "f00")])[("lab", "f00")]
+    assert [(p.endpoint, p.status) for p in found] == [("A_DISK", "available"), ("B_DISK", "available")]
+    assert not site.parts()
+    assert site.turn().ended == 0
+
+
+def test_what_is_there_already_is_not_copied_again_and_two_rules_on_a_file_bring_it_once(site: Storages) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    first, second = site.rule("B_DISK", ["f1"]), site.rule("B_DISK", ["f1"])
+    site.turn()
+    assert states(first) + states(second) == ["done", "done"]
+    assert site.path("B_DISK", "f1").stat().st_nlink == 1
+    at_home = site.rule("A_DISK", ["f1"])
+    assert site.turn().bytes == 0 and rule(at_home).status == "done"
+    assert FileReplica.objects.count() == 1
+
+
+def test_a_link_has_a_number_at_a_time_and_a_rate(site: Storages) -> None:
+    configure("LINK_TRANSFERS", 2)
+    configure("LINK_RATE_A_DISK:B_DISK", 1)
+    lfns = [f"f{n}" for n in range(4)]
+    site.dataset("lab.in", "A_DISK", lfns, size=2 * MB)
+    rule_id = site.rule("B_DISK", lfns)
+    assert site.turn().bytes == 0, "the clock has not moved"
+    assert states(rule_id) == ["active", "active", "queued", "queued"]
+    assert site.turn(2).bytes == 2 * MB, "two seconds of one MB/s"
+    assert [r.bytes_copied for r in TransferRequest.objects.order_by("id")[:2]] == [MB, MB]
+    assert len(site.parts()) == 2
+    site.turn(2)
+    assert states(rule_id)[:2] == ["done", "done"]
+    for _ in range(6):
+        site.turn(2)
+    assert rule(rule_id).status == "done" and not site.parts()
+    seconds = (rule(rule_id).ended - site.now + timedelta(seconds=16)).total_seconds()
+    assert 8 <= seconds <= 12, "eight MB at one MB/s, and no turn lost more than its period"
+
+
+def test_a_turn_copies_no_more_than_its_volume(site: Storages) -> None:
+    configure("TURN_VOLUME", 1)
+    site.dataset("lab.in", "A_DISK", ["big"], size=int(2.5 * MB))
+    rule_id = site.rule("B_DISK", ["big"])
+    assert [(t.bytes, t.more) for t in (site.turn(), site.turn(), site.turn())] == [
+        (MB, True),
+        (MB, True),
+        (MB // 2, False),
+    ]
+    assert rule(rule_id).status == "done"
+
+
+def test_a_tape_has_drives_and_takes_its_time(site: Storages) -> None:
+    site.add("A_TAPE", is_tape=True)
+    configure("TAPE_DRIVES", 1)
+    configure("TAPE_LATENCY_A_TAPE", 60)
+    site.dataset("lab.raw", "A_TAPE", ["t1", "t2"])
+    rule_id = site.rule("A_DISK", ["t1", "t2"], TransferKind.STAGE)
+    site.turn()
+    assert states(rule_id) == ["active", "queued"]
+    site.turn(59)
+    assert states(rule_id) == ["active", "queued"], "the tape is not mounted yet"
+    site.turn(1)
+    assert states(rule_id) == ["done", "active"]
+    with hot_cursor() as cursor:
+        assert [f.lfn for f in settling.arrived(cursor, [rule_id])] == ["t1"], (
+            "one may be used before the other is there"
+        )
+    site.turn(60)
+    assert rule(rule_id).status == "done"
+
+
+def test_a_failure_is_tried_again_with_growing_waits_and_then_the_rule_fails_with_its_cause(site: Storages) -> None:
+    configure("TRANSFER_ATTEMPTS", 3)
+    configure("TRANSFER_RETRY", 10)
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"])
+    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
+    rule_id = site.rule("B_DISK", ["f1"])
+    waits = []
+    for _ in range(2):
+        site.turn()
+        waits.append((TransferRequest.objects.get().next_try - site.now).total_seconds())
+        assert site.turn(waits[-1] - 1).ended == 0, "not before its time"
+        site.now += timedelta(seconds=1)
+    assert waits == [10, 20]
+    assert site.turn().ended == 1
+    failed = rule(rule_id)
+    assert (failed.status, failed.files_failed) == ("failed", 1)
+    assert failed.error == "f1 could not be copied to B_DISK: B_DISK is blacklisted for write"
+    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=False)
+    assert site.turn(10_000).ended == 0 and rule(rule_id).status == "failed"
+
+
+def test_a_corrupt_source_is_marked_and_another_copy_is_tried_first(site: Storages) -> None:
+    site.add("C_DISK")
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    site.put("C_DISK", "f1", content_of("f1", 1000))
+    FileReplica.objects.create(scope="lab", lfn="f1", endpoint="C_DISK", url="file://localhost/c")
+    site.put("A_DISK", "f1", b"x" * 1000)
+    rule_id = site.rule("B_DISK", ["f1"])
+    for _ in range(3):
+        site.turn()
+    assert rule(rule_id).status == "done" and site.path("B_DISK", "f1").read_bytes() == content_of("f1", 1000)
+    bad = FileReplica.objects.get(endpoint="A_DISK")
+    assert bad.status == "bad" and "adler32" in bad.reason
+    assert CatalogueFile.objects.get().endpoint == "C_DISK", "a good copy has the first place"
+    back = site.rule("A_DISK", ["f1"])
+    site.turn()
+    assert rule(back).status == "done" and site.path("A_DISK", "f1").read_bytes() == content_of("f1", 1000)
+    assert not FileReplica.objects.filter(status="bad").exists(), "what was replaced is good again"
+    assert not site.parts()
+
+
+def test_without_any_good_copy_it_fails_and_says_so(site: Storages) -> None:
+    configure("TRANSFER_ATTEMPTS", 2)
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    site.path("A_DISK", "f1").unlink()
+    rule_id = site.rule("B_DISK", ["f1"])
+    site.turn()
+    assert FileReplica.objects.get().status == "bad"
+    assert "not in the storage" in TransferRequest.objects.get().error
+    site.turn(3600)
+    assert rule(rule_id).error == "f1 could not be copied to B_DISK: no replica can be read"
+
+
+def test_links_that_lead_out_of_a_storage_are_not_followed(site: Storages, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(content_of("f1", 1000))
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    where = site.path("B_DISK", "f1")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "B_DISK" / "lab").symlink_to(outside)
+    site.rule("B_DISK", ["f1"])
+    site.turn()
+    request = TransferRequest.objects.get()
+    assert request.status == "queued" and "leads" in request.error
+    assert not list(outside.rglob("*f1*")) and not where.exists()
+
+
+@pytest.mark.parametrize("lfn", ["../f1", "a/b", ".."])
+def test_names_that_lead_elsewhere_have_no_place(site: Storages, lfn: str) -> None:
+    with pytest.raises(file_copies.NoCopyError):
+        file_copies.place_of(site.root / "B_DISK", "lab", lfn)
+
+
+def test_a_rule_that_is_cancelled_leaves_nothing_behind(site: Storages) -> None:
+    configure("LINK_RATE", 1)
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"], size=3 * MB)
+    rule_id = site.rule("B_DISK", ["f1", "f2"])
+    site.turn()
+    site.turn(1)
+    assert site.parts()
+    with transaction.atomic(), hot_cursor() as cursor:
+        assert requesting.cancel(cursor, [rule_id], "the task was killed") == 1
+    site.turn(1)
+    assert (rule(rule_id).status, rule(rule_id).error) == ("cancelled", "the task was killed")
+    assert states(rule_id) == ["cancelled", "cancelled"] and not site.parts()
+    assert not site.path("B_DISK", "f1").exists()
+
+
+def test_ends_are_acted_upon_once(site: Storages) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    rule_id, empty = site.rule("B_DISK", ["f1"]), site.rule("B_DISK", [])
+    site.turn()
+    with transaction.atomic(), hot_cursor() as cursor:
+        assert [r.id for r in settling.ended(cursor, TransferKind.COPY, 10)] == [rule_id, empty]
+        assert not settling.ended(cursor, TransferKind.STAGE, 10)
+        settling.settled(cursor, [rule_id])
+        assert [r.id for r in settling.ended(cursor, TransferKind.COPY, 10)] == [empty]
+
+
+def _killed_while_it_copies(root: Path, now: Any) -> None:
+    """In a process of its own: a turn of the mover that dies after its first file is at its place, before it is written down."""
+    connection.close()
+    old = file_copies.conclude
+
+    def dies(*args: Any, **more: Any) -> None:
+        old(*args, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    from tasks_app.transfers import moving
+
+    moving.file_copies.conclude = dies  # type: ignore[assignment]
+    moving.move(now)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_mover_loses_nothing(site: Storages) -> None:
+    lfns = [f"f{n}" for n in range(6)]
+    site.dataset("lab.in", "A_DISK", lfns)
+    rule_id = site.rule("B_DISK", lfns)
+    connection.close()
+    other = multiprocessing.get_context("fork").Process(target=_killed_while_it_copies, args=(site.root, site.now))
+    other.start()
+    other.join(60)
+    assert other.exitcode == -signal.SIGKILL
+    assert states(rule_id).count("active") == 4 and rule(rule_id).files_done == 0
+    assert site.path("B_DISK", "f0").exists(), "it has its place and nobody knows"
+    site.turn(1)
+    assert rule(rule_id).status == "done" and rule(rule_id).files_done == 6
+    assert all(site.path("B_DISK", lfn).read_bytes() == content_of(lfn, 1000) for lfn in lfns)
+    assert not site.parts()
+
+
+def test_what_a_mover_of_another_machine_holds_is_taken_over_when_its_lease_is_out(site: Storages) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    rule_id = site.rule("B_DISK", ["f1"])
+    TransferRequest.objects.update(
+        status="active",
+        attempt=1,
+        locked_by="other-1",
+        lease_until=site.now + LEASE,
+        started=site.now,
+        moved_at=site.now,
+    )
+    assert site.turn(1).ended == 0
+    assert site.turn(LEASE.total_seconds()).ended == 1
+    assert rule(rule_id).status == "done"
