@@ -228,17 +228,10 @@ class GridCase(PlaceCase):
         return known
 
     def scratch_at(self, site: SiteView) -> int:
-        return self.scratch_direct_mb if self.reads_directly(site) else self.scratch_mb
+        return self.scratch_direct_mb if self.needs.reads_directly(site) else self.scratch_mb
 
     def time_at(self, site: SiteView) -> WalltimeNeed:
         return self.time
-
-    def reads_directly(self, site: SiteView) -> bool:
-        """Whether a job reads its input from the storage: as the queue has it, or where task and queue both can."""
-        needs = self.needs
-        if needs.merging:
-            return False
-        return site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
 
     def is_satellite(self, site: SiteView) -> bool:
         """Whether a queue's place is not one at which outputs are gathered; never in a grid that gathers none."""

@@ -65,8 +65,7 @@ class GenericCase(PlaceCase):
 
     def scratch_at(self, site: SiteView) -> int:
         needs = self.needs
-        directly = site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
-        return needs.disk_mb - int(needs.atom_mb) if directly else needs.disk_mb
+        return needs.disk_mb - int(needs.atom_mb) if needs.reads_directly(site) else needs.disk_mb
 
     def time_at(self, site: SiteView) -> int:
         return walltime_at(self.needs, site)

@@ -126,7 +126,7 @@ def source_sends(case: ProductionCase, site: SiteView) -> Skip | None:
 
 
 def little_input_missing(case: ProductionCase, site: SiteView) -> Skip | None:
-    """Not too much input would have to be moved, where what is on tape counts as there."""
+    """Not too much input would have to be moved, where what is on tape counts as there. What is read from afar stays there."""
     return _too_much_missing(case, site, with_tape=True)
 
 
@@ -137,6 +137,8 @@ def missing_but_for_tape(case: ProductionCase, site: SiteView) -> Skip | None:
 
 def _too_much_missing(case: ProductionCase, site: SiteView, *, with_tape: bool) -> Skip | None:
     inputs, settings = case.inputs, case.settings
+    if case.needs.direct_io_wan and case.needs.reads_afar(site):
+        return None
     here = inputs.at(case.storage(site).inputs)
     size_mb = int(inputs.size_mb - (here.any_mb if with_tape else here.disk_mb))
     files = inputs.files - (here.any_files if with_tape else here.disk_files)

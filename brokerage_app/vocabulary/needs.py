@@ -75,6 +75,7 @@ class TaskNeeds:
     io_intensity     kB/s per core; None is not known
     disk_io_kbps     kB/s of a job
     direct_io        0 no, 1 where the site can, 2 nowhere else (splitRule IL); `local_io`: never
+    direct_io_wan    also from storage of other sites, where the site can (splitRule IW)
     network, ip_stack  connectivity of worker nodes that is asked for: full, http, none; IPv4, IPv6
     nucleus          where outputs are gathered; "" is nowhere in particular
     t1_weight        splitRule TW; None is not set
@@ -142,6 +143,7 @@ class TaskNeeds:
     disk_io_kbps: float | None = None
     direct_io: int = 0
     local_io: bool = False
+    direct_io_wan: bool = False
     network: str = ""
     ip_stack: str = ""
     nucleus: str = ""
@@ -177,6 +179,20 @@ class TaskNeeds:
         if not self.memory_per_core:
             return self.memory_mb
         return self.memory_mb * self.cores_at(site) + self.base_memory_mb
+
+    def reads_directly(self, site: SiteView) -> bool:
+        """Whether a job reads its input from the storage: as the site has it, or where task and site both can."""
+        if self.merging:
+            return False
+        return (
+            site.direct_io_only
+            or (site.direct_io and self.direct_io > 0 and not self.local_io)
+            or self.reads_afar(site)
+        )
+
+    def reads_afar(self, site: SiteView) -> bool:
+        """Whether a job at a site reads its input where it lies, at whatever site, so that nothing has to be moved."""
+        return self.direct_io_wan and site.direct_io_wan and not (self.local_io or self.merging)
 
     def is_bound_to(self, site: SiteView) -> bool:
         return self.preassigned_site == site.name

@@ -189,6 +189,10 @@ class DataManagement(Protocol):
         """
         ...
 
+    def database_releases(self) -> list[str]:
+        """The datasets with a file that hold a release of the conditions database."""
+        ...
+
     def others_of_these_names(self, files: Iterable[Named]) -> dict[tuple[str, str], Content]:
         """Those scopes and names that stand for another content in another dataset, with it.
 

@@ -216,6 +216,12 @@ class LocalCatalogue:
         names = CatalogueDataset.objects.filter(name__startswith=start).order_by("name").values_list("name", flat=True)
         return [name for name in names[:MOST_OWN] if fnmatchcase(name, pattern)][:most]
 
+    def database_releases(self) -> list[str]:
+        found = CatalogueDataset.objects.filter(name__startswith="ddo.", name__contains=".DBRelease.")
+        return list(
+            found.filter(Exists(CatalogueFile.objects.filter(dataset=OuterRef("pk")))).values_list("name", flat=True)
+        )
+
     def others_of_these_names(self, files: Iterable[Named]) -> dict[tuple[str, str], Content]:
         rows = list(files)
         if not rows:

@@ -129,6 +129,8 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         job["jobSecret"] = secret
     if special_handling and handling.has(special_handling, handling.DEBUG):
         job["debug"] = "True"
+    if special_handling and handling.has(special_handling, handling.AS_WRITTEN):
+        job["noExecStrCnv"] = "True"
     return job
 
 

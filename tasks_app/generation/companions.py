@@ -83,10 +83,11 @@ def add_copies(
     """Give a secondary dataset that runs short fresh rows for these master files. Returns how many.
 
     Every file of the dataset is used once more, or as often as it takes, and the first time the log of the task says so;
-    a sequence goes on with its next numbers. A dataset that still grows is waited for.
+    a sequence goes on with its next numbers. A dataset that still grows is waited for, but where the task would rather use
+    its files again (RO of the split rule).
     """
     row = short.dataset
-    if row.grows or not is_tracked(row.attributes) or "LX" in turn.rule:
+    if (row.grows and not turn.rule.flag("RO")) or not is_tracked(row.attributes) or "LX" in turn.rule:
         return 0
     if row.is_sequence:
         return _add(cursor, turn, row, _MORE_NUMBERS, copies=numbers_lacking(short, masters, jobs))

@@ -186,7 +186,7 @@ class SiteJobs:
             task.working_group,
             task.vo,
             site.queue,
-            None,
+            task.cloud,
             task.nucleus,
             destination,
             task.req_id,

@@ -113,7 +113,9 @@ class TurnFacts:
         return [stream_of(row, self.task) for row in self.outputs]
 
     def reads_directly(self, site: SiteView) -> bool:
-        return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
+        return reads_directly(
+            self.rule, capable=site.direct_io, enforced=site.direct_io_only, from_afar=site.direct_io_wan
+        )
 
     def limits(self, site: SiteView, work_dir_mb: int | None = None) -> SplitLimits:
         """The limits of one job at a site. `work_dir_mb`: scratch space of one job, where it is not that of the slot."""
@@ -274,6 +276,7 @@ def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: 
         names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
         push=rule.flag("PC"),
+        cloud=task.cloud if rule.flag("CV") else None,
         nucleus=task.nucleus,
         addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
     )

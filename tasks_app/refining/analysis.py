@@ -11,6 +11,7 @@ from tasks_app.refining.completing import Raw, completed, copy_of, fill, fill_st
 from tasks_app.refining.generic import check_parent, refine_generic
 from tasks_app.refining.policy import Policy, chosen
 from tasks_app.refining.preprocessing import refine_preprocessing, with_results
+from tasks_app.refining.production import with_database
 from tasks_app.refining.values import CannotRefine, Refined, Request
 
 LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY = 900, 1100, 1000
@@ -20,7 +21,6 @@ MOVE_INPUT_PRIORITY = 1001
 ATTEMPTS, FAILURES = 10, 3
 SCOUT_SUCCESS_TENTHS = 5
 LIGHT_BASE_WALLTIME_S = 60
-LATEST_DATABASE = "DBR_LATEST"
 LAST_COPYING_RELEASE = (20, 20)
 """Releases up to this one cannot read inputs over the network."""
 
@@ -49,7 +49,8 @@ def refine_analysis(request: Request) -> Refined:
     _check_names(refined)
     task = {**refined.task, "reqid": request.policy.jobset_id or refined.task["reqid"]}
     # Results of preprocessing are put in anew whenever the task is refined, so the stored text keeps its marks.
-    return replace(refined, task=task, params=params.raw)
+    datasets = tuple(with_database(spec) for spec in refined.datasets)
+    return replace(refined, task=task, datasets=datasets, params=params.raw)
 
 
 def _complete(request: Request) -> Raw:
@@ -58,7 +59,7 @@ def _complete(request: Request) -> Raw:
     words = (params.text("processingType") or "").split("-")
     _transforms(raw, words, policy)
     _container(raw, params)
-    _input(raw, params, policy)
+    _input(raw, params)
     _sizes(raw, words, policy)
     _priorities(raw, request)
     fill(
@@ -94,8 +95,8 @@ def _container(raw: Raw, params: TaskParams) -> None:
     fill(raw, container_name=found)
 
 
-def _input(raw: Raw, params: TaskParams, policy: Policy) -> None:
-    """How inputs are read, and which database release the latest is."""
+def _input(raw: Raw, params: TaskParams) -> None:
+    """How inputs are read."""
     release = _RELEASE.match(params.text("transUses") or "")
     if release and (int(release[1]), int(release[2])) <= LAST_COPYING_RELEASE:
         fill(raw, useLocalIO=1)
@@ -104,11 +105,6 @@ def _input(raw: Raw, params: TaskParams, policy: Policy) -> None:
     inputs = [item for item in raw["jobParameters"] if item.get("param_type") == "input" and item.get("dataset")]
     if any("RAW" in name.rstrip("/").split(".") for item in inputs for name in item["dataset"].split(",")):
         fill(raw, forceStaged=True)
-    for item in inputs:
-        if item["dataset"] == LATEST_DATABASE:
-            if policy.latest_database is None:
-                raise CannotRefine(f"{LATEST_DATABASE} is used, but no database release is known at this site.")
-            item["dataset"] = policy.latest_database
 
 
 def _sizes(raw: Raw, words: list[str], policy: Policy) -> None:

@@ -68,7 +68,7 @@ class Policy:
 
     Percentages are None where the installation's defaults decide. `output_templates`: outputs of analysis tasks go to
     datasets that are made later, one for each site. `target_walltime_h`: longest job of an analysis, in hours.
-    `latest_database`: the dataset that `DBR_LATEST` stands for. `jobset_id`: the number of the request of the user.
+    `jobset_id`: the number of the request of the user.
     """
 
     push_status_percent: float | None = None
@@ -83,7 +83,6 @@ class Policy:
     max_core_count: int = 16
     super_users: frozenset[str] = frozenset()
     super_group_users: frozenset[str] = frozenset()
-    latest_database: str | None = None
     jobset_id: int | None = None
 
 

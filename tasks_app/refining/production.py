@@ -78,11 +78,16 @@ def _becomes_event_service(params: TaskParams, policy: Policy) -> bool:
 
 
 def _dataset(spec: DatasetSpec, *, has_parent: bool) -> DatasetSpec:
-    """A database release goes to every job; a master made by the parent is checked against what the parent made."""
-    if spec.type == "input" and spec.master is not None and is_database_release(spec.datasetname):
-        return _with(spec, *DATABASE_RELEASE)
+    """A master made by the parent is checked against what the parent made."""
     if spec.type == "input" and spec.master is None and has_parent:
         return _with(spec, "cc")
+    return with_database(spec)
+
+
+def with_database(spec: DatasetSpec) -> DatasetSpec:
+    """The dataset as it goes to jobs: a database release that is read besides other inputs goes to every job."""
+    if spec.type == "input" and spec.master is not None and is_database_release(spec.datasetname):
+        return _with(spec, *DATABASE_RELEASE)
     return spec
 
 

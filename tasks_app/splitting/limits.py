@@ -180,11 +180,17 @@ def merge_name_fields(rule: SplitRule) -> tuple[int, ...]:
     return tuple(range(MERGE_FIRST_FIELD, MERGE_FIRST_FIELD + len(rule.name_fields))) if rule.flag("UF") else ()
 
 
-def reads_directly(rule: SplitRule, *, capable: bool, enforced: bool = False, merging: bool = False) -> bool:
-    """Whether jobs of a task read their inputs over the network instead of copying them, at a site that can or must."""
+def reads_directly(
+    rule: SplitRule, *, capable: bool, enforced: bool = False, from_afar: bool = False, merging: bool = False
+) -> bool:
+    """Whether jobs of a task read their inputs over the network instead of copying them, at a site that can or must.
+
+    `from_afar`: the site can read from storage of other sites, too.
+    """
     if merging:
         return False
-    return enforced or (capable and "IL" in rule and not rule.flag("LI"))
+    allowed = (capable and "IL" in rule) or (from_afar and rule.flag("IW"))
+    return enforced or (allowed and not rule.flag("LI"))
 
 
 def _sharers(rule: SplitRule) -> int:

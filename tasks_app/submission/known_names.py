@@ -22,6 +22,7 @@ from jedisite.vocabulary.words import sentence
 from tasks_app.configured.site_limits import most_records
 from tasks_app.ddm import data_management
 from tasks_app.ddm.local_storage import nearest_data
+from tasks_app.ddm.rules.database_releases import LATEST, latest_of
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.domain.scopes import without_scope
 from tasks_app.inputs import data_rights, makers
@@ -147,9 +148,24 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent
 
 def with_plain_inputs(params: TaskParams) -> TaskParams:
     """The same with the names of inputs that are written with their scopes (`user.ada:user.ada.x`) as data management has
-    them. A name that is known with its colon, or is about to be made so, stays. Raises ParamErrors."""
-    changed = _plain_names(name for _, name in read_by(params))
+    them, and with the newest release of the database for `DBR_LATEST`. A name that is known with its colon, or is about to be
+    made so, stays. Raises ParamErrors."""
+    changed = _plain_names(name for _, name in read_by(params)) | _latest_release(params)
     return parse(renamed(params.raw, changed)) if changed else params
+
+
+def _latest_release(params: TaskParams) -> dict[str, str]:
+    """What `DBR_LATEST` stands for, where it is read. Raises ParamErrors when this site has no release of the database."""
+    where = next((field for field, name in read_by(params) if name == LATEST), None)
+    if where is None:
+        return {}
+    found = latest_of(data_management().database_releases())
+    if found is None:
+        faults = Faults()
+        said = f"{LATEST} stands for the newest release of the conditions database, and this site has none: name the dataset."
+        faults.add(where, "exists", said)
+        faults.raise_if_any()
+    return {LATEST: str(found)}
 
 
 def with_plain_names(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class TaskFacts:
     resource_types: tuple[ResourceType, ...] = DEFAULT_TABLE
     push: bool = False
     """Whether each change of a job is told (PC of the split rule)."""
+    cloud: str | None = None
+    """What its jobs give as their cloud (CV of the split rule)."""
     nucleus: str | None = None
     """Where outputs are gathered."""
     addresses: tuple[str, ...] = ()

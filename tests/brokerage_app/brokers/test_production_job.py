@@ -80,6 +80,18 @@ HEAVY_INPUT = replace(SINGLE, nucleus="", cores=1, atom_mb=8192, effective_mb=81
             "scratch_disk",
         ),
         (
+            "F1 read directly from afar",
+            replace(HEAVY_INPUT, direct_io_wan=True),
+            queue("Q", cores=1, work_dir_mb=4300, direct_io_wan=True),
+            "ok",
+        ),
+        (
+            "F1 read directly from afar, never",
+            replace(HEAVY_INPUT, direct_io_wan=True, local_io=True),
+            queue("Q", cores=1, work_dir_mb=4300, direct_io_wan=True),
+            "scratch_disk",
+        ),
+        (
             "F1 at queues that only read directly",
             HEAVY_INPUT,
             queue("Q", cores=1, work_dir_mb=4300, direct_io_only=True),
@@ -210,6 +222,12 @@ THERE = queue("R", "T")
         ("nobody has enough", reading(250, dataset(500, 1000, X=None)), (HERE, THERE), "ok"),
         ("bound to it", reading(250, dataset(500, 1000, T=None), preassigned_site="Q"), (HERE, THERE), "ok"),
         ("merging", reading(250, dataset(500, 1000, T=None), merging=True), (HERE, THERE), "ok"),
+        (
+            "F16 read from afar",
+            reading(250, dataset(100, 100, S=(89, 80), T=None), direct_io_wan=True),
+            (replace(HERE, direct_io_wan=True), THERE),
+            "ok",
+        ),
     ],
 )
 def test_missing_input_of_the_worked_examples(

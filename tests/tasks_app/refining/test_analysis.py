@@ -227,17 +227,11 @@ def test_names_that_storage_would_not_take_break_the_task(value: str, dataset: s
         refined(simple(jobParameters=[d.template("output", value, dataset)]))
 
 
-def test_the_latest_database_release_has_a_name() -> None:
-    items = [
-        d.template("input", "${IN}", "a"),
-        d.template("input", "${DBR}", "DBR_LATEST", attributes="repeat,nosplit"),
-    ]
-    raw = simple(noInput=False, jobParameters=items)
-    assert "ddo.1.DBRelease.v3" in [
-        s.datasetname for s in refined(raw, policy=Policy(latest_database="ddo.1.DBRelease.v3")).datasets
-    ]
-    with pytest.raises(CannotRefine, match="no database release is known"):
-        refined(raw)
+def test_a_database_release_besides_other_inputs_goes_to_every_job() -> None:
+    release = "ddo.000001.Atlas.Ideal.DBRelease.v310701"
+    items = [d.template("input", "${IN}", "a"), d.template("input", "${DBR}", release)]
+    found = refined(simple(noInput=False, jobParameters=items)).datasets
+    assert {s.datasetname: s.attributes for s in found if s.type == "input"} == {"a": "", release: "repeat,nosplit"}
 
 
 # --- preprocessing ---

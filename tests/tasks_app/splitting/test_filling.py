@@ -172,6 +172,9 @@ def test_jobs_that_merge_on_their_site_have_no_limit_but_the_thousand() -> None:
         ("IL=1,LI=0", {"capable": True}, True),
         ("LI=1", {"capable": True, "enforced": True}, True),
         ("IL=1", {"capable": True, "enforced": True, "merging": True}, False),
+        ("IW=1", {"capable": True, "from_afar": True}, True),
+        ("IW=1", {"capable": True}, False),
+        ("IW=1,LI=1", {"capable": False, "from_afar": True}, False),
     ],
 )
 def test_who_reads_inputs_over_the_network(rule: str, site: dict[str, bool], wanted: bool) -> None:

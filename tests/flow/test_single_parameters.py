@@ -1,0 +1,124 @@
+"""Whole tasks: what comes of parameters that stand for themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokerage_app.models import Queue
+from jedisite.vocabulary.roles import Caller, Role
+from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.models import CatalogueDataset, File, Job, TaskParams
+from tasks_app.params.faults import ParamErrors
+from tasks_app.submission import submitting
+from tests.flow.driving import (
+    SITE,
+    add_dataset,
+    add_files,
+    add_queue,
+    inputs,
+    jobs,
+    look_again,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    wake,
+)
+from tests.flow.pilot import Pilot, drive
+
+pytestmark = pytest.mark.usefixtures("books")
+ADA = Caller("ada", frozenset({Role.PRODUCTION}))
+GB = 1024**3
+
+
+def with_jobs(params: dict[str, object]) -> int:
+    """A task with the jobs that can be made of it now."""
+    made = submit(params)
+    refiner.run()
+    feeder.run()
+    wake()
+    job_generator.run()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("more", "direct"),
+    [({"allowInputWAN": True}, True), ({}, False), ({"allowInputWAN": True, "useLocalIO": 1}, False)],
+    ids=["allowed", "not asked for", "copied all the same"],
+)
+def test_inputs_of_other_sites_are_read_directly_where_task_and_queue_allow_it(
+    more: dict[str, object], direct: bool
+) -> None:
+    add_queue("SITE_B", direct_access_wan=True)
+    Queue.objects.filter(pk=SITE).update(status="offline")
+    add_dataset("lab.in", 1, size=5 * GB)
+    (job,) = jobs(with_jobs(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, **more)))
+    assert job.transfer_type == ("direct" if direct else None)
+    assert ((job.max_disk_mb or 0) < 1000) is direct, "what is not copied needs no space"
+
+
+def test_a_command_line_with_its_own_set_up_is_left_as_it_is() -> None:
+    add_dataset("lab.in", 1)
+    with_jobs(parameters("lab.t", reads("lab.in"), noExecStrCnv=True))
+    with_jobs(parameters("lab.u", reads("lab.in")))
+    told = {job["taskID"]: job.get("noExecStrCnv") for job in Pilot().fetch(2)}
+    assert list(told.values()) == ["True", None]
+
+
+def test_a_cloud_that_stands_for_a_vo_goes_with_the_jobs_and_keeps_them_from_no_queue() -> None:
+    Queue.objects.update(cloud="DE")
+    add_queue("SITE_B", cloud="FR")
+    add_dataset("lab.in", 40)
+    made = with_jobs(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, cloud="DE", cloudAsVO=True))
+    assert {(job.site, job.cloud) for job in jobs(made)} == {(SITE, "DE"), ("SITE_B", "DE")}
+    add_dataset("lab.other", 4)
+    bound = with_jobs(parameters("lab.u", reads("lab.other"), nFilesPerJob=1, cloud="DE"))
+    assert {(job.site, job.cloud) for job in jobs(bound)} == {(SITE, None)}
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_secondary_files_are_used_again_on_demand_though_their_dataset_still_grows(again: bool) -> None:
+    add_dataset("lab.in", 4)
+    add_dataset("lab.side", 1, open=True)
+    made = submit(
+        parameters(
+            "lab.t",
+            reads("lab.in"),
+            reads("lab.side", "SIDE", ratio=1),
+            nFilesPerJob=1,
+            runUntilClosed=True,
+            reuseSecOnDemand=again,
+        )
+    )
+    settle()
+    assert [inputs(job.id)[-1] for job in jobs(made)] == ["lab.side.00000"] * (4 if again else 1)
+    add_files("lab.side", range(1, 4))
+    CatalogueDataset.objects.update(open=False)
+    look_again()
+    drive(Pilot())
+    assert status(made) == "done"
+    used = File.objects.filter(task_id=made, status="finished", lfn__startswith="lab.side").values_list(
+        "lfn", flat=True
+    )
+    assert len(set(used)) == (1 if again else 4)
+
+
+def test_the_newest_database_release_goes_to_every_job() -> None:
+    for name in ("v310701", "v310612", "v31080101", "v310901_special"):
+        add_dataset(f"ddo.000001.Atlas.Ideal.DBRelease.{name}", 1)
+    add_dataset("ddo.000001.Atlas.Ideal.DBRelease.v310702")  # without a file
+    add_dataset("lab.in", 2)
+    asked = parameters("lab.t", reads("lab.in"), reads("DBR_LATEST", "DBR"), nFilesPerJob=1)
+    made = submitting.submit(submitting.check(asked, ADA), by="ada").task_id
+    newest = "ddo.000001.Atlas.Ideal.DBRelease.v310701"
+    assert [item.get("dataset") for item in TaskParams.objects.get(pk=made).params["jobParameters"]][1] == newest
+    settle()
+    assert [inputs(job.id)[-1] for job in jobs(made)] == [f"{newest}.00000"] * 2
+
+
+def test_without_a_database_release_the_newest_is_refused_at_the_door() -> None:
+    add_dataset("lab.in", 2)
+    with pytest.raises(ParamErrors, match=r"jobParameters\[1\].dataset: DBR_LATEST stands for the newest release"):
+        submitting.check(parameters("lab.t", reads("lab.in"), reads("DBR_LATEST", "DBR")), ADA)
+    assert not Job.objects.exists()
