@@ -294,11 +294,29 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "input_name_once",
-        "No two primary inputs of a dataset have the same name and first event; secondary ones may be used again.",
+        "No two primary inputs of a dataset have the same name, group and first event; secondary ones may be used again.",
         f"""
-        SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent, count(*) AS files FROM jedi_dataset_contents c
+        SELECT c.jeditaskid, c.datasetid, c.lfn, c.boundaryid, c.startevent, count(*) AS files FROM jedi_dataset_contents c
           JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
-         WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
+         WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "job_of_one_group",
+        "A job of a task whose files are in groups reads files of one group only.",
+        f"""
+        SELECT t.jeditaskid, f.pandaid, count(DISTINCT c.boundaryid) AS groups FROM jedi_tasks t
+          JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.type IN ({_INPUTS}) AND c.boundaryid IS NOT NULL
+          JOIN job_files f ON f.pandaid = c.pandaid AND f.fileid = c.fileid
+         WHERE t.splitrule ~ '(^|,)GB=' GROUP BY 1, 2 HAVING count(DISTINCT c.boundaryid) > 1""",
+    ),
+    Invariant(
+        "group_in_one_job",
+        "Where a group of files is one job, no two jobs have files of it.",
+        f"""
+        SELECT t.jeditaskid, c.boundaryid, count(DISTINCT c.pandaid) AS jobs FROM jedi_tasks t
+          JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.type IN ({_INPUTS}) AND c.boundaryid IS NOT NULL
+         WHERE t.splitrule ~ '(^|,)GB=[34](,|$)' AND c.status IN ('running', 'finished')
+         GROUP BY 1, 2 HAVING count(DISTINCT c.pandaid) > 1""",
     ),
     Invariant(
         "waiting_job_has_build",

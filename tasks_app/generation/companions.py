@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from jedisite.vocabulary.words import plural
-from tasks_app.generation.picker import pick, pick_of_jobs
+from tasks_app.generation.picker import pick, pick_of_groups, pick_of_jobs
 from tasks_app.generation.rules.sources import (
     DatasetRow,
     Picked,
@@ -41,6 +41,10 @@ def read_sources(
     others = []
     for dataset in turn.secondaries():
         other = turn.row(dataset)
+        if turn.job_groups is not None and not other.is_sequence and is_tracked(other.attributes):
+            found = pick_of_groups(cursor, turn.task.id, other, {f.boundary for f in files if f.boundary is not None})
+            others.append(Source(other, found, found.files))
+            continue
         found = pick(cursor, turn.task.id, other, secondary_limit(other, len(files), most_jobs))
         others.append(Source(other, found, found.files))
     return _paired(cursor, turn, Source(row, picked, files), others)

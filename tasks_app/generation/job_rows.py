@@ -18,6 +18,7 @@ from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.buildstep import Library
+from tasks_app.params.job_groups import JobGroup, JobGroups
 from tasks_app.params.naming import middle_name
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
@@ -135,6 +136,7 @@ class SiteJobs:
     template        their command line
     library         what they read that a build job makes; until it is ready they wait for it
     priorities      of jobs whose number counts; without, all have the task's
+    job_groups      what the groups of `loadXML` run and write, by the boundary of their files
     """
 
     task: TaskFacts
@@ -148,6 +150,7 @@ class SiteJobs:
     now: datetime
     library: Library | None = None
     priorities: SerialPriority | None = None
+    job_groups: JobGroups | None = None
 
     @cached_property
     def _moment(self) -> str:
@@ -253,10 +256,19 @@ class SiteJobs:
     def output_names(self, numbers: Numbers) -> list[list[str]]:
         """Names by stream, each in the order of the jobs."""
         middles = [self.middle(group) for group in self.groups] if self.task.name_fields else ()
-        return [
-            stream.names.names(serials, numbers.jobs, middles)
-            for stream, serials in zip(self.streams, numbers.serials, strict=True)
-        ]
+        found = []
+        for stream, serials in zip(self.streams, numbers.serials, strict=True):
+            names = stream.names.names(serials, numbers.jobs, middles)
+            if self.job_groups is not None and stream.part is not None:
+                endings = (self._own(group).endings[stream.part] for group in self.groups)
+                names = [f"{name}{ending}" for name, ending in zip(names, endings, strict=True)]
+            found.append(names)
+        return found
+
+    def _own(self, group: Group) -> JobGroup:
+        """What the group of `loadXML` says whose files a job has."""
+        assert self.job_groups is not None
+        return self.job_groups.groups[group.files[0].boundary or 0]
 
     def output_contents(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         for stream, ids, lfns in zip(self.streams, numbers.output_ids, names, strict=True):
@@ -284,10 +296,26 @@ class SiteJobs:
             if self.task.addresses:
                 first = inputs[0]
                 streams[first] = [self.task.addresses[int(lfn.partition(":")[0])] for lfn in streams[first]]
-            for stream, lfns in zip(made, names, strict=True):
-                streams[stream] = (lfns[index],)
-            text = render(streams, self._values(group, serials[index] if serials else 0, index, numbers))
+            values = self._values(group, serials[index] if serials else 0, index, numbers)
+            if self.job_groups is None:
+                for stream, lfns in zip(made, names, strict=True):
+                    streams[stream] = (lfns[index],)
+            else:
+                self._add_own(group, streams, values, [lfns[index] for lfns in names])
+            text = render(streams, values)
             yield f"{job_id}\t{copy_text(text)}\n"
+
+    def _add_own(
+        self, group: Group, streams: dict[str, Sequence[str]], values: dict[str, str | int], names: Sequence[str]
+    ) -> None:
+        """The outputs of a job of a group, and the command of that."""
+        own, outputs = self._own(group), {}
+        for stream, lfn in zip(self.streams, names, strict=True):
+            streams[stream.stream] = [*streams.get(stream.stream, ()), lfn]
+            if stream.part is not None:
+                outputs[own.outputs[stream.part]] = lfn
+        values["XML_OUTMAP"] = str(outputs)
+        values["XML_EXESTR"] = own.exec_text
 
     def _values(self, group: Group, serial: int, index: int, numbers: Numbers) -> dict[str, str | int]:
         first = group.files[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from tasks_app.generation.rules.sources import MOST_SECONDARY, DatasetRow, Picked
+from tasks_app.generation.rules.sources import MOST_SECONDARY, DatasetRow, Order, Picked
 from tasks_app.params.dataset_attributes import is_tracked
 from tasks_app.splitting.chunk import InputFile
 
@@ -45,7 +45,15 @@ SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
    AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure)
    AND greatest(coalesce(c.ramcount, 0), %(least)s) <> ALL(%(without)s::bigint[])
- ORDER BY c.lumiblocknr, c.lfn, c.startevent, c.fileid LIMIT %(limit)s
+ ORDER BY {{columns}} LIMIT %(limit)s
+"""
+_ORDERED = {
+    Order.BLOCK: _IN_ORDER.format(columns="c.lumiblocknr, c.lfn, c.startevent, c.fileid"),
+    Order.GROUP: _IN_ORDER.format(columns="c.boundaryid, c.fileid"),
+}
+_OF_GROUPS = f"""
+SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
+ WHERE {_READY} AND c.boundaryid = ANY(%(groups)s::bigint[]) ORDER BY c.boundaryid, c.fileid
 """
 _OF_JOBS = f"""
 SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
@@ -70,8 +78,8 @@ def pick(
     if not is_tracked(dataset.attributes):
         cursor.execute(_ALL, {**values, "limit": min(limit, MOST_SECONDARY)})
         return Picked([InputFile._make(row) for row in cursor.fetchall()])
-    if dataset.in_order:
-        cursor.execute(_IN_ORDER, {**values, "least": least, "without": list(without)})
+    if dataset.order is not None:
+        cursor.execute(_ORDERED[dataset.order], {**values, "least": least, "without": list(without)})
         picked = _with_past(cursor.fetchall())
         return replace(picked, back=0, is_cut=len(picked.files) == limit)
     if without:
@@ -84,6 +92,12 @@ def pick(
         cursor.execute(_NEW, {**values, "limit": limit - picked.back})
         files += [InputFile._make(row) for row in cursor.fetchall()]
     return replace(picked, files=files, is_cut=len(files) == limit)
+
+
+def pick_of_groups(cursor: psycopg.Cursor[Any], task_id: int, dataset: DatasetRow, groups: Collection[int]) -> Picked:
+    """The files of these groups."""
+    cursor.execute(_OF_GROUPS, {"task": task_id, "dataset": dataset.id, "groups": sorted(groups)})
+    return replace(_with_past(cursor.fetchall()), back=0)
 
 
 def pick_of_jobs(cursor: psycopg.Cursor[Any], task_id: int, dataset: DatasetRow, jobs: Collection[int]) -> Picked:

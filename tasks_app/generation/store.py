@@ -145,9 +145,12 @@ def _take_numbers(
 ) -> tuple[Numbers, list[int | None]]:
     """Numbers for the jobs, and for each seed number the id of its free row or None when it needs a new one."""
     jobs = take_ids(cursor, "jobs_pandaid_seq", count)
-    output_ids, serials = [], []
+    output_ids, serials = list[Sequence[int]](), list[Sequence[int]]()
     for stream in streams:
         output_ids.append(take_ids(cursor, "public." + _contents_sequence(cursor), count))
+        if stream.part:
+            serials.append(serials[-1])  # all outputs of one group have its number
+            continue
         cursor.execute(
             "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr",
             [count, stream.template_id],

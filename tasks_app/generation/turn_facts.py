@@ -14,15 +14,16 @@ from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.library_jobs import LOCAL, failing_sites
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
-from tasks_app.generation.rules.sources import DatasetRow
+from tasks_app.generation.rules.sources import DatasetRow, Order
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.inputs.preprocessed import params_of
 from tasks_app.inputs.rules.scout_share import will_scout
 from tasks_app.models import Dataset, OutputTemplate, Task
-from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, LOG_TYPES, UNMERGED_TYPES
 from tasks_app.params import buildstep, special_handling
 from tasks_app.params.buildstep import BuildStep
+from tasks_app.params.job_groups import JobGroups, read_groups
 from tasks_app.params.kinds import names_of
 from tasks_app.params.naming import NameTemplate
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -87,9 +88,21 @@ class TurnFacts:
         return scope_of(self.outputs[0].dataset.name, user) if self.outputs else scope_of_user(user)
 
     @property
+    def order(self) -> Order | None:
+        """In which order files are used; None for that in which they were found."""
+        if "GB" in self.rule:
+            return Order.GROUP
+        return Order.BLOCK if any(self.rule.flag(code) for code in ("RL", "OL", "RP")) else None
+
+    @property
     def in_order(self) -> bool:
-        """Whether files are used by luminosity block and name, and not in the order in which they were found."""
-        return self.rule.flag("RL") or self.rule.flag("OL")
+        return self.order is not None
+
+    @property
+    def job_groups(self) -> JobGroups | None:
+        """What the groups of `loadXML` run and write."""
+        xml = self.raw.get("loadXML")
+        return read_groups(str(xml)) if xml else None
 
     def unread(self) -> Dataset | None:
         """The first input whose files are not all known yet."""
@@ -101,7 +114,8 @@ class TurnFacts:
         return list(Dataset.objects.filter(pk__in=ids).order_by("list_position", "id")) if ids else []
 
     def row(self, dataset: Dataset) -> DatasetRow:
-        return row_of(dataset, in_order=self.in_order and dataset.master_id is None)
+        # The files of groups are handed out in portions that are not those of the cursor, whatever the dataset is.
+        return row_of(dataset, self.order if dataset.master_id is None or self.order is Order.GROUP else None)
 
     def needs_with(self, memory_mb: int) -> TaskNeeds:
         """What a job wants whose files ask for that memory, in the unit of the task's."""
@@ -109,8 +123,16 @@ class TurnFacts:
             return self.needs
         return replace(self.needs, memory_mb=memory_mb, memory_raised=True)
 
-    def streams(self) -> list[OutputStream]:
-        return [stream_of(row, self.task) for row in self.outputs]
+    def streams(self, own_outputs: int | None = None) -> list[OutputStream]:
+        """What each job writes; `own_outputs`: so many outputs that its group names, each in the stream of the one output."""
+        found = [stream_of(row, self.task) for row in self.outputs]
+        if own_outputs is None:
+            return found
+        return [
+            replace(stream, part=part)
+            for stream in found
+            for part in (range(own_outputs) if stream.type not in LOG_TYPES else (None,))
+        ]
 
     def reads_directly(self, site: SiteView) -> bool:
         return reads_directly(
@@ -208,7 +230,7 @@ def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:
     return scouts.chunk_is_scout(rule, unreleased=unreleased, mutable=mutable)
 
 
-def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
+def row_of(dataset: Dataset, order: Order | None = None) -> DatasetRow:
     return DatasetRow(
         dataset.id,
         dataset.name,
@@ -219,7 +241,7 @@ def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
         dataset.files,
         dataset.files_to_be_used - dataset.files_used,
         dataset.events or 0,
-        in_order,
+        order,
         dataset.state == "mutable",
     )
 

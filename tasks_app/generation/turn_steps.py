@@ -18,7 +18,15 @@ from tasks_app.generation.job_building import build_jobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules import explanation
 from tasks_app.generation.rules.explanation import Explanation
-from tasks_app.generation.rules.job_plan import FILES_A_STEP, JobPlan, Level, Place, files_to_read, plan_jobs
+from tasks_app.generation.rules.job_plan import (
+    FILES_A_STEP,
+    JobPlan,
+    Level,
+    Place,
+    by_outputs,
+    files_to_read,
+    plan_jobs,
+)
 from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, leave_out, store
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
@@ -166,9 +174,9 @@ class Steps:
                     scouting=turn.scouting,
                     skip_short=turn.skip_short,
                 )
-                if planned.jobs:
-                    self.files += len(picked.files)
-                    self._store(cursor, build_jobs(cursor, turn, planned, level.memory_mb, sources, self.priorities))
+                self.files += len(picked.files) if planned.jobs else 0
+                for alike in by_outputs(planned, turn.job_groups):
+                    self._store(cursor, build_jobs(cursor, turn, alike, level.memory_mb, sources, self.priorities))
                 if planned.left_out:
                     leave_out(cursor, turn.task.id, sources[0], planned.left_out)
                 if planned.jobs or planned.left_out or self._is_mended(cursor, planned, sources[0], level):

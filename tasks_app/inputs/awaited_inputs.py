@@ -14,6 +14,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import input_wishes, makers
+from tasks_app.inputs.file_groups import releases_blocks
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.rules.bunches import bunch_in_words
 from tasks_app.inputs.rules.selection import why_none
@@ -105,6 +106,8 @@ def what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
         waits = "waits" if waiting == 1 else "wait"
         if task.status == TaskStatus.SCOUTING:
             return f"{whose} {waits} until the scout jobs are judged"
+        if releases_blocks(task, dataset):
+            return f"{whose} {waits} until a later luminosity block begins, or until the dataset is closed"
         enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)
         maker = makers.still_at_it([dataset.name], task.id).get(dataset.name)
         over = f"task {maker}, which makes the dataset, has ended" if maker else "the dataset is closed"

@@ -62,6 +62,14 @@ def release(target: FeedTarget, count: int | None = None) -> int:
         return file_availability.release(cursor, target.task_id, target.dataset_id, count)
 
 
+@transaction.atomic
+def release_blocks(target: FeedTarget) -> int:
+    """Make the pending files of all luminosity blocks ready but those of the last. Returns how many."""
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        return file_availability.release_blocks(cursor, target.task_id, target.dataset_id)
+
+
 def vanished(target: FeedTarget, listed: Iterable[str]) -> list[str]:
     """Names of stored files that wait for a job and that data management no longer lists."""
     with hot_cursor() as cursor:
@@ -82,6 +90,33 @@ def lose(target: FeedTarget, lfns: Collection[str]) -> int:
         hold(cursor, target.task_id, target.fence)
         return lose_where(
             cursor, target.task_id, target.dataset_id, "lfn = ANY(%(lfns)s::text[])", {"lfns": texts(lfns)}
+        )
+
+
+@transaction.atomic
+def lose_groups(target: FeedTarget, lfns: Collection[str]) -> int:
+    """The same of tasks whose groups are one job each: with a file of it, the whole group is lost, in all inputs of the task."""
+    if not lfns:
+        return 0
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        cursor.execute(
+            f"""SELECT DISTINCT boundaryid FROM jedi_dataset_contents
+                 WHERE {OF_DATASET} AND {WAITS} AND lfn = ANY(%(lfns)s::text[])""",
+            _values(target, lfns=texts(lfns)),
+        )
+        groups = [boundary for (boundary,) in cursor.fetchall() if boundary is not None]
+        cursor.execute(
+            "SELECT DISTINCT datasetid FROM jedi_dataset_contents WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')",
+            [target.task_id],
+        )
+        datasets = sorted({target.dataset_id, *(dataset for (dataset,) in cursor.fetchall())})
+        values = {"groups": groups, "lfns": texts(lfns)}
+        condition = "boundaryid = ANY(%(groups)s::bigint[])"
+        own = f"({condition} OR lfn = ANY(%(lfns)s::text[]))"
+        return sum(
+            lose_where(cursor, target.task_id, one, own if one == target.dataset_id else condition, values)
+            for one in datasets
         )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
+from typing import Any
 
 from jedisite.vocabulary.patterns import PatternError
 from jedisite.vocabulary.words import thousands
@@ -14,10 +15,20 @@ from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs import changes, makers
 from tasks_app.inputs.data_rights import logs_of_others
+from tasks_app.inputs.file_groups import (
+    WHOLE,
+    Numbers,
+    UngroupedError,
+    grouped,
+    new_pages,
+    numbers_of,
+    releases_blocks,
+    stored_records,
+)
 from tasks_app.inputs.file_rows import Fed, FeedTarget, Record, feed
-from tasks_app.inputs.input_wishes import Feeding, item_of, stored_names, wanted
+from tasks_app.inputs.input_wishes import Feeding, item_of, names_of_files, stored_names, wanted
 from tasks_app.inputs.rules.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
-from tasks_app.inputs.rules.selection import names_given, select
+from tasks_app.inputs.rules.selection import select
 from tasks_app.inputs.slicers import Cutter
 from tasks_app.inputs.slices import (
     PAGE,
@@ -108,11 +119,17 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         fed = _feed_files(task, dataset, target, now, portion, again=again)
     if fed.cut:
         return fed
-    if mutable:
+    has_groups = "GB" in task.rule
+    absent = _absent(task, dataset) if has_groups or not mutable else ""
+    if absent and task.status == TaskStatus.DEFINED and has_groups and (mutable or task.rule.flag("WI")):
+        # No job can be made of a part of a group.
+        raise NotThereYetError(f"{absent}; the task waits for all files of its groups", frozen=not mutable)
+    if mutable and absent:
+        pass
+    elif mutable:
         _release_bunches(task, dataset, target)
     elif again:
         changes.release(target)
-    absent = "" if mutable else _absent(task, dataset)
     if absent and task.status == TaskStatus.DEFINED:
         raise CannotFeedError(absent)
     # A task at work first ends what it has: then it is looked at again, and breaks with the sentence.
@@ -160,7 +177,8 @@ def _feed_files(
     task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, portion: int, *, again: bool
 ) -> Fed:
     """Store what is new in the listing; with `again`, also see what is no longer in it, and what is back."""
-    slicer = slicer_of(task, dataset)
+    numbers = numbers_of(task, dataset)
+    slicer = slicer_of(task, dataset) if numbers is None else None
     try:
         wishes = wanted(task, dataset, is_sliced=slicer is not None)
     except PatternError as exc:
@@ -173,18 +191,48 @@ def _feed_files(
     chosen: Iterable[list[FileInfo]] = select(pages, wishes, PAGE)
     if slicer is None and task.events_a_file and dataset.master_id is None:
         chosen = ([f._replace(events=task.events_a_file) for f in page] for page in chosen)
-    counted = partial(_counted, task, dataset, slicer, count(dataset.files + 1))
-    portioned = _portioned(chosen, stored_names(dataset), slicer, portion)
-    fed = feed(target, portioned, now, slice_page=counted, portion=portion)
+    number = count(dataset.files + 1)
+    if numbers is not None:
+        fed = _feed_groups(task, dataset, target, now, portion, chosen, numbers, number)
+    else:
+        counted = partial(_counted, task, dataset, slicer, number)
+        portioned = _portioned(chosen, stored_names(dataset), slicer, portion)
+        fed = feed(target, portioned, now, slice_page=counted, portion=portion)
     if fed.cut:
         return fed
     if again:
-        changes.lose(target, changes.vanished(target, seen))
+        lose = changes.lose_groups if _are_whole(task) else changes.lose
+        lose(target, changes.vanished(target, seen))
         if dataset.status == DatasetStatus.TOUPDATE and dataset.files_missing:
-            changes.find_again(target, sorted(_lost_names(dataset) & seen), status=target.status)
+            changes.find_again(target, sorted(_lost_names(dataset, seen)), status=target.status)
     if dataset.name.endswith(CONTAINER_MARK):
         _name_constituents(dataset, target)
     return fed
+
+
+def _feed_groups(
+    task: Feeding,
+    dataset: Dataset,
+    target: FeedTarget,
+    now: datetime,
+    portion: int,
+    pages: Iterable[list[FileInfo]],
+    numbers: Numbers,
+    places: Iterator[int],
+) -> Fed:
+    """Store what is new in the listing group by group, each file once for each of its groups."""
+    try:
+        records = grouped(chain.from_iterable(pages), numbers, whole=_are_whole(task))
+    except UngroupedError as exc:
+        raise CannotFeedError(str(exc)) from exc
+
+    def counted(page: list[Any]) -> Iterator[Record]:
+        for record in page:
+            _check_number(task, dataset, next(places))
+            yield record
+
+    pages_of_records: Iterable[list[Any]] = new_pages(records, stored_records(dataset), portion)
+    return feed(target, pages_of_records, now, slice_page=counted, portion=portion)
 
 
 def _portioned(
@@ -222,14 +270,15 @@ def _counted(
 def _absent(task: Feeding, dataset: Dataset) -> str:
     """Which files that the task names are in none of the datasets of their item, when none of these grows; "" without any."""
     item = item_of(task, dataset)
-    if not isinstance(item.get("files"), list):
+    named = None if isinstance(item.get("files"), str) else names_of_files(task, dataset, item)
+    if not named:
         return ""
     inputs = Dataset.objects.filter(task_id=task.id, type="input").exclude(status=DatasetStatus.REMOVED)
     rows = [row for row in inputs if row.id == dataset.id or item_of(task, row) == item]
     if any(row.id != dataset.id and (row.state == "mutable" or row.status in (None, *TO_BE_FED)) for row in rows):
         return ""
     stored = File.objects.filter(task_id=task.id, dataset_id__in=[row.id for row in rows])
-    unknown = names_given(item["files"]).difference(stored.values_list("lfn", flat=True))
+    unknown = named.difference(stored.values_list("lfn", flat=True))
     lacking = data_management().lacking([row.name for row in rows], sorted(unknown)) if unknown else {}
     if not lacking:
         return ""
@@ -246,9 +295,17 @@ def _noting(pages: Iterable[list[FileInfo]], seen: set[str]) -> Iterator[list[Fi
         yield page
 
 
-def _lost_names(dataset: Dataset) -> set[str]:
+def _are_whole(task: Feeding) -> bool:
+    """Whether a group of files is one job."""
+    return (task.rule.get_int("GB") or 0) >= WHOLE
+
+
+def _lost_names(dataset: Dataset, seen: Set[str]) -> set[str]:
+    """Names of lost files that are there again, but for those whose group lacks another one still."""
     lost = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
-    return set(lost.filter(status__in=[FileStatus.LOST, FileStatus.MISSING]).values_list("lfn", flat=True))
+    rows = set(lost.filter(status__in=[FileStatus.LOST, FileStatus.MISSING]).values_list("lfn", "boundary_id"))
+    lacking = {group for lfn, group in rows if lfn not in seen and group is not None}
+    return {lfn for lfn, _ in rows if lfn in seen} - {lfn for lfn, group in rows if group in lacking}
 
 
 def _name_constituents(dataset: Dataset, target: FeedTarget) -> None:
@@ -277,7 +334,10 @@ def _release_bunches(task: Feeding, dataset: Dataset, target: FeedTarget) -> Non
         return
     if task.status == TaskStatus.SCOUTING:
         return  # the scouts have their files; the others wait for the verdict
-    changes.release(target, _whole_bunches(task.rule, target))
+    if releases_blocks(task, dataset):
+        changes.release_blocks(target)
+    else:
+        changes.release(target, None if "GB" in task.rule else _whole_bunches(task.rule, target))
 
 
 def _whole_bunches(rule: SplitRule, target: FeedTarget) -> int:

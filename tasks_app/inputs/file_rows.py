@@ -38,16 +38,18 @@ COLUMNS = (
     "lumiblocknr",
     "ramcount",
     "surl",
+    "boundaryid",
 )
 
 
 class Record(NamedTuple):
-    """What becomes one row: a file, or a range of its events (first and last inclusive, from 0)."""
+    """What becomes one row: a file, or a range of its events (first and last inclusive, from 0), of a group."""
 
     file: FileInfo
     start_event: int | None = None
     end_event: int | None = None
     first_event: int | None = None
+    boundary: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,9 @@ def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime, *, 
                 SELECT {columns} FROM feed_page n
                  WHERE NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c
                                     WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.lfn = n.lfn
-                                      AND coalesce(c.startevent, -1) = coalesce(n.startevent, -1))
-                 ORDER BY n.lfn, n.startevent""",  # noqa: S608 - columns are the constant above
+                                      AND coalesce(c.startevent, -1) = coalesce(n.startevent, -1)
+                                      AND coalesce(c.boundaryid, -1) = coalesce(n.boundaryid, -1))
+                 ORDER BY n.boundaryid, n.lfn, n.startevent""",  # noqa: S608 - columns are the constant above
             [target.task_id, target.dataset_id],
         )
         return _count(cursor, target, before), False
@@ -189,9 +192,10 @@ def lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Itera
     attempts = f"\t0\t{_text(target.max_attempt)}\t"
     track = f"\t{int(target.keep_track)}\t"
     failures = f"\t0\t{_text(target.max_failure)}\t"
-    for file, start, end, first in records:
+    for file, start, end, first, boundary in records:
         lfn, scope, guid, size, checksum, events, lumi, surl = file
         yield (
             f"{head}{copy_text(lfn)}\t{copy_text(guid)}{tail_type}{size}\t{copy_text(checksum)}\t{copy_text(scope)}{attempts}{_text(events)}{track}"
-            f"{_text(start)}\t{_text(end)}\t{_text(first)}{failures}{_text(lumi)}\t0\t{copy_text(surl) if surl else NULL}\n"
+            f"{_text(start)}\t{_text(end)}\t{_text(first)}{failures}{_text(lumi)}\t0\t{copy_text(surl) if surl else NULL}\t"
+            f"{_text(boundary)}\n"
         )

@@ -14,6 +14,7 @@ from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.params.dataset_attributes import Attributes
 from tasks_app.params.items import PLACEHOLDER
+from tasks_app.params.job_groups import read_groups
 from tasks_app.params.kinds import names_of
 from tasks_app.params.splitrule import SplitRule
 
@@ -106,7 +107,7 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
         produced=_produced(task.parent_id, dataset) if "cc" in given and task.parent_id else None,
         include=patterns(item.get("include")),
         exclude=patterns(item.get("exclude")),
-        named=names_given(item["files"]) if item.get("files") else None,
+        named=names_of_files(task, dataset, item),
         aligned_to=task.rule.get_int("NE") if aligned else None,
         offset=given.offset,
         sample=str(dataset.id) if "rd" in given else None,
@@ -117,6 +118,18 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
         most_events=None if is_sliced else most_events,
         events_a_file=task.events_a_file,
     )
+
+
+def names_of_files(task: Feeding, dataset: Dataset, item: dict[str, Any]) -> frozenset[str] | None:
+    """The files that the task names one by one: in `loadXML`, in the list of the item, or in both; None when in neither."""
+    listed = names_given(item["files"]) if item.get("files") else None
+    xml = task.raw.get("loadXML")
+    if not xml or dataset.type != "input":
+        return listed
+    of_groups = frozenset(read_groups(str(xml)).of_dataset(dataset.name))
+    if not of_groups:
+        return listed
+    return of_groups if listed is None else listed & of_groups
 
 
 def _limits(task: Feeding, dataset: Dataset, given: Attributes) -> tuple[int | None, int | None]:

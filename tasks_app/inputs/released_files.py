@@ -80,7 +80,15 @@ def _master_files(cursor: psycopg.Cursor[Any], rule: SplitRule, master: Dataset)
             [master.task_id, master.id, min(CHUNKS * (rule.get_int("NE") or 1), MOST_RECORDS)],
         )
         events = tuple(number for (number,) in cursor)
-    return MasterFiles(master.id, files, ready, master.state == "mutable", events)
+    blocks: tuple[int, ...] = ()
+    if rule.flag("RP"):
+        cursor.execute(
+            f"""SELECT count(*) FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s
+                   AND status NOT IN {NOT_THERE} GROUP BY lumiblocknr ORDER BY lumiblocknr""",  # noqa: S608
+            [master.task_id, master.id],
+        )
+        blocks = tuple(number for (number,) in cursor)
+    return MasterFiles(master.id, files, ready, master.state == "mutable", events, blocks=blocks)
 
 
 def _set_released(cursor: psycopg.Cursor[Any], files: dict[int, int]) -> None:

@@ -13,6 +13,7 @@ from tasks_app.inputs.file_rows import Record
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.params.job_groups import read_groups
 from tasks_app.params.kinds import names_of
 from tasks_app.splitting import slicing
 
@@ -30,6 +31,8 @@ def expected_records(task: Feeding, dataset: Dataset) -> int:
     """Records that an input in name only will have at most."""
     if dataset.name == SEQUENCE:
         return sequence_length(task, dataset)
+    if groups := _groups(task, dataset):
+        return groups
     events, per_job = task.raw.get("nEvents"), slicers.slice_size(task.rule)
     return max(int(task.raw.get("nFiles") or 0), -(-int(events) // per_job) if events and per_job else 0)
 
@@ -40,8 +43,11 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
     page: list[Any] = []
     if dataset.name == SEQUENCE:
         names = slicing.sequence_names(Attributes.parse(dataset.attributes).offset, sequence_length(task, dataset))
-        new = islice(names, dataset.files + dataset.files_missing, None)
-        records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in new)
+        more = islice(names, dataset.files + dataset.files_missing, None)
+        records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in more)
+    elif groups := _groups(task, dataset):
+        new = range(dataset.files + dataset.files_missing, groups)
+        records = (slicing.Slice(f"{number:06d}:{slicing.PSEUDO_LFN}", boundary=number) for number in new)
     else:
         before = _before(dataset)
         records = slicing.pseudo_records(
@@ -57,12 +63,18 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
     whole = raw.get("nEvents")
     for piece in records:
         file = FileInfo(piece.lfn, "pseudo", "", 0, "", whole if piece.start_event is not None else None)
-        page.append(Record(file, piece.start_event, piece.end_event, piece.first_event))
+        page.append(Record(file, piece.start_event, piece.end_event, piece.first_event, piece.boundary))
         if len(page) == portion:
             yield page
             page = []
     if page:
         yield page
+
+
+def _groups(task: Feeding, dataset: Dataset) -> int:
+    """How many groups a task has that reads no files, of which each gets a record in name only; 0 without groups."""
+    xml = task.raw.get("loadXML")
+    return len(read_groups(str(xml)).groups) if xml and dataset.master_id is None else 0
 
 
 class _Before(NamedTuple):

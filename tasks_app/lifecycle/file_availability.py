@@ -47,7 +47,9 @@ counted AS (
       FROM (SELECT count(*) AS files FROM released) n
      WHERE datasetid = %(dataset)s AND n.files > 0)
 SELECT count(*) FROM released"""
-_RELEASE_ALL, _RELEASE_FIRST = _RELEASE.format(first=""), _RELEASE.format(first=_FIRST)
+_BLOCKS = f"""
+       AND coalesce(lumiblocknr, -1) < (SELECT coalesce(max(lumiblocknr), 0) FROM jedi_dataset_contents WHERE {OF_DATASET})"""
+_RELEASE_ALL, _RELEASE_FIRST, _RELEASE_BLOCKS = (_RELEASE.format(first=which) for which in ("", _FIRST, _BLOCKS))
 
 
 def release(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, count: int | None) -> int:
@@ -57,6 +59,11 @@ def release(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, count: i
     """
     statement = _RELEASE_ALL if count is None else _RELEASE_FIRST
     return _number(cursor.execute(statement, {"task": task_id, "dataset": dataset_id, "count": count}))
+
+
+def release_blocks(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int) -> int:
+    """The pending files of all luminosity blocks but the last are ready, and those of no block. Returns how many."""
+    return _number(cursor.execute(_RELEASE_BLOCKS, {"task": task_id, "dataset": dataset_id}))
 
 
 def lose_where(

@@ -62,6 +62,7 @@ OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
             "official",
             "nGBPerMergeJob",
             "mergeOutput",
+            "loadXML",
             "noWaitParent",
             "framework",
         )

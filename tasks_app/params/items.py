@@ -12,7 +12,7 @@ from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME
-from tasks_app.params.kinds import Form, Key, check_value, split_names
+from tasks_app.params.kinds import NINE_DIGITS, Form, Key, check_value, split_names
 from tasks_app.params.placeholders import serial_width
 
 ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
@@ -123,6 +123,16 @@ class Item:
             lfn = str(file.get("lfn") or "") if isinstance(file, dict) else str(file)
             found.setdefault(lfn.rpartition(":")[2], f"{join_path(self.where, 'files')}[{index}]")
         return found
+
+    @property
+    def file_groups(self) -> dict[str, list[int]]:
+        """The groups (boundaryID) of the files that the item lists, without scopes; nothing when it groups none."""
+        files = self.raw.get("files")
+        found: dict[str, list[int]] = {}
+        for file in files if isinstance(files, list) else ():
+            if isinstance(file, dict) and file.get("boundaryID") is not None:
+                found.setdefault(str(file["lfn"]).rpartition(":")[2], []).append(int(file["boundaryID"]))
+        return {lfn: list(dict.fromkeys(numbers)) for lfn, numbers in found.items()}
 
     @property
     def is_template(self) -> bool:
@@ -280,6 +290,10 @@ def _check_files(item: Item, faults: Faults) -> None:
                 "file name",
                 f"{shown(lfn)} is not the name of a file that a job could read: {bad}.",
             )
+        boundary = file.get("boundaryID") if isinstance(file, dict) else None
+        if boundary is not None and (type(boundary) is not int or not 0 <= boundary <= NINE_DIGITS):
+            said = f"A group is a number from 0 to {NINE_DIGITS}, not {shown(boundary)}."
+            faults.add(f"{where}[{index}].boundaryID", "groups", said)
 
 
 def parse_items(raw: object, where: str, faults: Faults) -> tuple[Item, ...]:

@@ -42,8 +42,10 @@ VALUE_NAMES = frozenset(
         "PANDAID",
     }
 )
-NEVER_FILLED = frozenset({"SEGMENT_ID", "SEGMENT_NAME", "XML_OUTMAP", "XML_EXESTR"})
+NEVER_FILLED = frozenset({"SEGMENT_ID", "SEGMENT_NAME"})
 """Names of JEDI's that no job of this site has a value for: a command line that asks for them suits no job."""
+OF_GROUPS = frozenset({"XML_OUTMAP", "XML_EXESTR"})
+"""Names that only jobs of a task with loadXML have a value for: the names of the group's outputs, and its command."""
 _OURS = re.compile(r"IN(?:_\w+)?|SEQNUMBER|(?:TRN_)?(?:OUTPUT|LOG)\d+|(?:TRN_)?LOG_MERGE")
 _FORMS: dict[str, Callable[[Sequence[str]], str]] = {
     "": filelists.compact,

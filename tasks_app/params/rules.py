@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from brokerage_app.formulas.architecture import faults_of
 from jedisite.vocabulary.words import sentence, thousands
 from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.group_rules import blocks, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
-from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, bad_placeholders, is_ours, names_in
+from tasks_app.params.placeholders import NEVER_FILLED, OF_GROUPS, VALUE_NAMES, bad_placeholders, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
 from tasks_app.worker_node.pilot.safe_names import reserved_for
 
@@ -30,7 +31,8 @@ def some_work(params: TaskParams, faults: Faults) -> None:
     """Without input, something must say how much there is to do; with input, an item must name it."""
     if params.flag("noInput"):
         if not any(
-            params.given(n) for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic")
+            params.given(n)
+            for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "loadXML")
         ):
             faults.add("noInput", "amount of work", "With noInput, nEvents or nFiles must give the amount of work.")
     elif not any(i.is_template and i.param_type in ("input", "pseudo_input") for i in params.items):
@@ -161,7 +163,8 @@ def streams_of(params: TaskParams) -> frozenset[str]:
 
 
 def values_of(params: TaskParams) -> frozenset[str]:
-    return VALUE_NAMES - NEVER_FILLED - (frozenset() if params.text("sourceURL") else {"SURL"})
+    found = VALUE_NAMES - NEVER_FILLED if params.text("sourceURL") else VALUE_NAMES - NEVER_FILLED - {"SURL"}
+    return found if params.text("loadXML") else found - OF_GROUPS
 
 
 def _check_file_name(name: str, where: str, faults: Faults) -> None:
@@ -291,6 +294,8 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (sites, ("site", "includedSite", "excludedSite")),
     (memory, ("ramUnit", "ramCountUnit", "retryRamOffset", "retryRamMax")),
     (segments, ("segmentedWork", "segmentSpecs")),
+    (groups, ("loadXML", "groupBoundaryID", "jobParameters", "noInput", "mergeOutput")),
+    (blocks, ("releasePerLB", "nChunksToWait", "noInputPooling", "noInput")),
     (architecture, ()),
 )
 

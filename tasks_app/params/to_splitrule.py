@@ -55,7 +55,8 @@ def _events_and_files(params: TaskParams, values: Values) -> None:
 
 
 def _scouts(params: TaskParams, values: Values) -> None:
-    if not params.flag("skipScout") and params.spec("periodic") is None:
+    grouped = params.text("loadXML") or params.given("groupBoundaryID")
+    if not params.flag("skipScout") and not grouped and params.spec("periodic") is None:
         values["US"] = str(number_of("US", "yes"))
 
 
@@ -66,9 +67,12 @@ def _local_io(params: TaskParams, values: Values) -> None:
 
 
 def _boundaries(params: TaskParams, values: Values) -> None:
+    mode = params.whole("groupBoundaryID")
     if params.text("loadXML"):
         values["LX"] = "3"
-        values["GB"] = str(number_of("GB", "whole, mapped output"))
+        mode = mode or number_of("GB", "whole, mapped output")
+    if mode:
+        values["GB"] = str(mode)
 
 
 def _choices(params: TaskParams, values: Values) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tasks_app.domain.scopes import UNMERGED
 from tasks_app.params.dataset_attributes import attributes_of
 from tasks_app.params.items import LONGEST_DATASET, Item
+from tasks_app.params.job_groups import bare, read_groups
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
@@ -45,6 +46,8 @@ class Layout:
 
 def containers_of(params: TaskParams) -> tuple[str, ...]:
     """Input containers whose datasets have to be looked up before refining."""
+    if params.text("loadXML"):
+        return ()  # the files of a group stand in one dataset
     names = (name for item in _inputs(params.items) for name in datasets_of(item, params) if _is_container(item, name))
     return tuple(dict.fromkeys(names))
 
@@ -130,9 +133,9 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
                 type=item.param_type or "input",
                 streamname=stream,
                 master=None if is_master else layout.first_master,
-                attributes=attributes_of(item, master=is_master),
+                attributes=_attributes(item, name, request.params, is_master=is_master),
                 # Nothing is gathered into the container that `consolidate` names: PanDA's client makes that name up.
-                containername=given if _is_container(item, given) else None,
+                containername=given if _is_container(item, given) and not request.params.text("loadXML") else None,
                 storagetoken=item.text("token"),
             )
         )
@@ -142,6 +145,14 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
         raise CannotRefine(f"{', '.join(item.datasets)} is already read as another stream than {stream}.")
     if stream:
         layout.streams.add(stream)
+
+
+def _attributes(item: Item, name: str, params: TaskParams, *, is_master: bool) -> str:
+    """The attributes of an input; every job reads all files of those that `loadXML` calls manytime."""
+    text, xml = attributes_of(item, master=is_master), params.text("loadXML")
+    if not xml or is_master or bare(name) not in read_groups(xml).many_times:
+        return text
+    return ",".join(dict.fromkeys([*filter(None, text.split(",")), "nosplit", "repeat"]))
 
 
 def _datasets_in(name: str, request: Request) -> Sequence[str]:

@@ -123,7 +123,7 @@ def limits_for(
     files, events = rule.files_per_job() or None, rule.get_int("NE") or None
     smallest = rule.get_int("DY")
     dynamic = bool(smallest) and site.min_time_s is not None
-    if scouting and files is None and events is None and "LX" not in rule and not rule.flag("RR"):
+    if scouting and files is None and events is None and "GB" not in rule and not rule.flag("RR"):
         files = 1
     if dynamic:
         files, events = None, rule.get_int("MX") or None

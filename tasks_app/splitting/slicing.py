@@ -19,12 +19,13 @@ class SourceFile(NamedTuple):
 
 class Slice(NamedTuple):
     """A record to insert. The events are numbered from 0 inside the file, both ends included; None for a whole file
-    whose events are not counted. `first_event` is the number of the first event in the task."""
+    whose events are not counted. `first_event` is the number of the first event in the task, `boundary` that of the group."""
 
     lfn: str
     start_event: int | None = None
     end_event: int | None = None
     first_event: int | None = None
+    boundary: int | None = None
 
 
 @dataclass(slots=True)

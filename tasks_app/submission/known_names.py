@@ -31,9 +31,10 @@ from tasks_app.inputs.slices import SEQUENCE
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.params import clientwords, kept_names, not_available
+from tasks_app.params import clientwords, kept_names
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
+from tasks_app.params.job_groups import read_groups
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.kinds import WILDCARD, WILDCARDS, names_of, split_names
 from tasks_app.params.made import read_by, renamed
@@ -273,9 +274,12 @@ def _made_by(tasks: Collection[int]) -> set[str]:
 
 def _check_files(params: TaskParams) -> None:
     """Raises ParamErrors for files that an item names and that none of its datasets has, where no more files can come."""
-    faults = Faults()
+    faults, xml = Faults(), params.text("loadXML")
     for item in params.items:
         fields = item.named_files
+        for name in item.datasets if xml and item.param_type == "input" else ():
+            of_groups = read_groups(xml or "").of_dataset(name)
+            fields = fields or {lfn: f"loadXML.job[{numbers[0]}].inds" for lfn, numbers in of_groups.items()}
         if item.param_type != "input" or not item.datasets or not fields:
             continue
         lacking = data_management().lacking(item.datasets, fields, complete=True, hints=faults.hints)
@@ -353,9 +357,6 @@ def check_changes(given: Mapping[str, Any] | None, asked: Iterable[Task]) -> Non
     `asked`: with owner, VO and parent at hand. Two statements, and some for each owner whose tasks get inputs.
     """
     changes, tasks = (given or {}).get("changes") or {}, list(asked)
-    faults = Faults()
-    not_available.check_given(changes, faults, "changes")
-    faults.raise_if_any()
     check_added(changes, tasks, "changes")
     _check_amount(changes, tasks)
 

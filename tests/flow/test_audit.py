@@ -66,6 +66,12 @@ BREAKS: dict[str, str] = {
     "catalogue_has_producer": "UPDATE catalogue_files SET lfn = 'stowaway' WHERE lfn LIKE 'lab.a.000001.root'",
     "output_name_once": "UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE type = 'output'",
     "input_name_once": f"UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE {_INPUT}",
+    "job_of_one_group": f"""
+        WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3' WHERE jeditaskid = {_DONE_TASK})
+        UPDATE jedi_dataset_contents SET boundaryid = fileid WHERE type = 'input' AND jeditaskid = {_DONE_TASK}""",
+    "group_in_one_job": f"""
+        WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3' WHERE jeditaskid = {_DONE_TASK})
+        UPDATE jedi_dataset_contents SET boundaryid = 1 WHERE type = 'input' AND jeditaskid = {_DONE_TASK}""",
     "waiting_job_has_build": "UPDATE jedi_datasets SET status = 'done' WHERE type = 'lib'",
     "started_job_has_library": "UPDATE job_files SET surl = NULL WHERE type = 'lib'",
     "retry_history_goes_forward": "UPDATE jedi_job_retry_history SET newpandaid = oldpandaid",

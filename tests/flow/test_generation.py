@@ -390,7 +390,6 @@ def test_jobs_respect_luminosity_blocks_and_go_by_them() -> None:
         ({"fineGrainedProc": True}, "handed out one by one"),
         ({"onSiteMerging": True}, "merging at the site"),
         ({"writeInputToFile": True}, "lists of inputs"),
-        ({"loadXML": "<jobs/>"}, "boundaries given as XML"),
     ],
 )
 def test_a_task_that_wants_jobs_of_a_kind_that_nobody_makes_is_refused(wish: dict[str, object], said: str) -> None:

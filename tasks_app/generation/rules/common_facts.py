@@ -78,3 +78,5 @@ class OutputStream:
     scope: str
     endpoint: str
     names: NameTemplate
+    part: int | None = None
+    """Which of the outputs that the group of a job names itself, behind the name of the stream."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.verdict import Choice
-from tasks_app.generation.rules.sources import DatasetRow, Source, chunk_of
+from tasks_app.generation.rules.sources import DatasetRow, Order, Source, chunk_of
+from tasks_app.params.job_groups import JobGroup, JobGroups
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.limits import SplitLimits
 from tasks_app.splitting.plan import Candidate, plan
@@ -62,7 +63,8 @@ class JobPlan:
     """The jobs of each site, and files of incomplete jobs that are not to be made; or what the next job lacks.
 
     `reads_on`: it needs more files of the master than were read. `short_of`: a secondary dataset has too few files for
-    it. `too_short`: sites for which it would be too short.
+    it. `too_short`: sites for which it would be too short. `own_outputs`: how many outputs each of these jobs has that
+    its group names itself; None where groups name none.
     """
 
     jobs: Sequence[SiteShare] = ()
@@ -70,6 +72,27 @@ class JobPlan:
     reads_on: bool = False
     short_of: Source | None = None
     too_short: tuple[str, ...] = ()
+    own_outputs: int | None = None
+
+
+def by_outputs(plan: JobPlan, groups: JobGroups | None) -> list[JobPlan]:
+    """The jobs of a plan apart by how many outputs the groups of `loadXML` name for them: those are stored together."""
+    if groups is None:
+        return [plan] if plan.jobs else []
+    numbers = sorted({len(_own(groups, group).outputs) for share in plan.jobs for group in share.groups})
+    return [
+        replace(plan, jobs=shares, own_outputs=number)
+        for number in numbers
+        if (shares := [share for one in plan.jobs if (share := _with_outputs(one, groups, number)).groups])
+    ]
+
+
+def _with_outputs(share: SiteShare, groups: JobGroups, number: int) -> SiteShare:
+    return replace(share, groups=[group for group in share.groups if len(_own(groups, group).outputs) == number])
+
+
+def _own(groups: JobGroups, group: Group) -> JobGroup:
+    return groups.groups[group.files[0].boundary or 0]
 
 
 def files_to_read(master: DatasetRow, limits: SplitLimits, jobs: int) -> int:
@@ -103,7 +126,9 @@ def plan_jobs(
     """
     master, *others = sources
     read = master.picked
-    more = (read.is_cut and len(read.files) < master.dataset.files_left) or master.dataset.grows
+    # Of groups, jobs get whole ones only: none of those that are read grows.
+    grows = master.dataset.grows and master.dataset.order is not Order.GROUP
+    more = (read.is_cut and len(read.files) < master.dataset.files_left) or grows
     cut = plan(
         chunk_of(sources),
         [place.candidate() for place in level.places],

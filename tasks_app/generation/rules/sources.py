@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from tasks_app.params.dataset_attributes import Attributes, is_tracked
@@ -17,11 +18,18 @@ MOST_ROWS: Final = 100_000
 SEQUENCE: Final = "seq_number"
 
 
+class Order(StrEnum):
+    """In which order jobs take files that are not used in the order in which they were found."""
+
+    BLOCK = "by luminosity block, and by name in each"
+    GROUP = "group by group"
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
     """What generation reads of a dataset. `files_left`: files that jobs may be made of now; `grows`: more may come.
 
-    With `in_order` the files are used by luminosity block and name, and the cursor stands still.
+    With an `order` the files are used in it, and not as they were found, and the cursor stands still.
     """
 
     id: int
@@ -33,8 +41,12 @@ class DatasetRow:
     files: int
     files_left: int
     events: int = 0
-    in_order: bool = False
+    order: Order | None = None
     grows: bool = False
+
+    @property
+    def in_order(self) -> bool:
+        return self.order is not None
 
     @property
     def is_sequence(self) -> bool:

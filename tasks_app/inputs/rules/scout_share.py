@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from jedisite.vocabulary.words import plural
@@ -23,6 +24,7 @@ class MasterFiles:
     ready       records that jobs may take now (not pending, staging, missing or lost)
     events      effective events of the ready records, in the order in which jobs take them; for event splitting
     job_files   records in each of the first jobs as the splitter really makes them; for respectSplitRule
+    blocks      ready records of each luminosity block, in the order in which jobs take them; for releasePerLB
     """
 
     dataset_id: int
@@ -31,6 +33,7 @@ class MasterFiles:
     mutable: bool = False
     events: tuple[int, ...] = ()
     job_files: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class ScoutRelease:
 
 
 def will_scout(rule: SplitRule, *, merging: bool = False) -> bool:
-    """Whether a task is to scout: US=2. Never for merging, nor when an XML file says what each job reads."""
-    return rule.get_int("US") == WILL_SCOUT and not merging and "LX" not in rule
+    """Whether a task is to scout: US=2. Never for merging, nor when groups say what each job reads."""
+    return rule.get_int("US") == WILL_SCOUT and not merging and "GB" not in rule
 
 
 def release(rule: SplitRule, masters: Sequence[MasterFiles]) -> ScoutRelease:
@@ -71,7 +74,15 @@ def release(rule: SplitRule, masters: Sequence[MasterFiles]) -> ScoutRelease:
 
 
 def _take(rule: SplitRule, master: MasterFiles, chunks: int) -> tuple[int, int]:
-    """Files of one dataset for at most `chunks` chunks, and the chunks that they make."""
+    """Files of one dataset for at most `chunks` chunks, and the chunks that they make; of luminosity blocks that are
+    released as a whole, the files of as many as that takes."""
+    files, made = _take_any(rule, master, chunks)
+    if master.blocks and files:
+        files = next((total for total in accumulate(master.blocks) if total >= files), master.ready)
+    return files, made
+
+
+def _take_any(rule: SplitRule, master: MasterFiles, chunks: int) -> tuple[int, int]:
     events = rule.get_int("NE")
     if rule.flag("RR") and master.job_files:
         jobs = master.job_files[:chunks]

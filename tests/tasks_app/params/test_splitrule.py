@@ -108,7 +108,6 @@ def test_files_per_job_counts_ranges_when_events_are_dynamic(text: str, files: i
         ({"ipConnectivity": "http#IPv6", "allowInputLAN": "only"}, "NE=1,US=2,IL=2,IP=2,IK=6"),
         ({"useJobCloning": "storeonce"}, "NE=1,US=2,UC=2,ES=1,NS=2,EC=2"),
         ({"addNthFieldToLFN": "2,3", "ddmBackEnd": "rucio"}, "NE=1,US=2,DE=rucio,AN=2,3"),
-        ({"loadXML": "<jobs/>"}, "NE=1,US=2,LX=3,GB=4"),
         ({"multiStepExec": {"main": 1}, "pfnList": ["a"]}, "NE=1,US=2,PL=1,MS=1"),
         ({"maxJumboPerSite": 3}, "NE=1,US=2"),
         ({"nJumboJobs": 2, "maxJumboPerSite": 3}, "NJ=2,NE=1,US=2,MJ=3"),

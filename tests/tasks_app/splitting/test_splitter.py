@@ -389,3 +389,39 @@ def test_effective_events_are_those_of_the_range() -> None:
 def test_a_ratio_is_rounded_up() -> None:
     groups = split(Chunk(1, files(1, 1, 1), (Secondary(2, extra(9), ratio=0.7),)), SplitLimits(files_per_job=3)).groups
     assert len(groups[0].secondaries[0]) == math.ceil(0.7 * 3)
+
+
+# --- groups: never two in one job, and every file of every group exactly once ---
+
+groups_of_files = st.lists(st.integers(1, 9), min_size=1, max_size=12)
+
+
+@given(
+    sizes=groups_of_files,
+    others=st.lists(st.integers(0, 3), min_size=12, max_size=12),
+    limits=all_limits,
+    whole=st.booleans(),
+    slab=st.integers(1, 4),
+)
+def test_a_job_has_one_group_and_every_file_of_every_group_is_used_once(
+    sizes: list[int], others: list[int], limits: SplitLimits, whole: bool, slab: int
+) -> None:
+    limits = replace(
+        limits,
+        boundaries=Boundaries.WHOLE if whole else Boundaries.SPLIT,
+        max_total_files=1000,
+        respect_lumiblock=False,
+    )
+    numbered = [(group, n) for group, size in enumerate(sizes) for n in range(size)]
+    files = [InputFile(i, f"g{group}.{n}", MB, boundary=group) for i, (group, n) in enumerate(numbered)]
+    paired = [(group, n) for group in range(len(sizes)) for n in range(others[group])]
+    second = [InputFile(1000 + i, f"s{group}.{n}", MB, boundary=group) for i, (group, n) in enumerate(paired)]
+    chunk = Chunk(1, files, (Secondary(2, second),) if whole else ())
+    found = split(chunk, limits)
+    used = [file for job in found.groups for file in job.files]
+    assert [*used, *found.rest] == files and not found.rest
+    for job in found.groups:
+        assert len({file.boundary for file in (*job.files, *(f for some in job.secondaries for f in some))}) == 1
+    if whole:
+        assert len(found.groups) == len(sizes)
+        assert [file for job in found.groups for some in job.secondaries for file in some] == second

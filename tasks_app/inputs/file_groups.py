@@ -1,0 +1,92 @@
+"""Which group each file of an input belongs to, its boundary: from `loadXML`, from `boundaryID` of listed files, or the file's
+luminosity block. And how a listing becomes records group by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from jedisite.vocabulary.words import plural
+from tasks_app.ddm.base import FileInfo
+from tasks_app.inputs.file_rows import Record
+from tasks_app.inputs.input_wishes import Feeding, item_of
+from tasks_app.models import Dataset, File
+from tasks_app.params.job_groups import MOST_FILES, JobGroups, bare, read_groups
+
+Numbers = Callable[[FileInfo], Sequence[int]]
+WHOLE: Final = 3
+"""From this value of GB on, a group is one job."""
+
+
+class UngroupedError(ValueError):
+    """The files cannot be grouped: the sentence says which and why."""
+
+
+def groups_of_xml(raw: Mapping[str, Any]) -> JobGroups | None:
+    """The groups of `loadXML`; None without it."""
+    xml = raw.get("loadXML")
+    return read_groups(str(xml)) if xml else None
+
+
+def numbers_of(task: Feeding, dataset: Dataset) -> Numbers | None:
+    """Which groups a file belongs to; None for a dataset whose files belong to none."""
+    if "GB" not in task.rule:
+        return None
+    groups = groups_of_xml(task.raw)
+    if groups is not None:
+        if bare(dataset.name) in groups.many_times and dataset.master_id is not None:
+            return None
+        return _listed(groups.of_dataset(dataset.name))
+    given: dict[str, list[int]] = {}
+    files = item_of(task, dataset).get("files")
+    for file in files if isinstance(files, list) else ():
+        if isinstance(file, dict) and file.get("boundaryID") is not None:
+            given.setdefault(str(file["lfn"]).rpartition(":")[2], []).append(int(file["boundaryID"]))
+    if given:
+        return _listed(given)
+    return _by_block if dataset.master_id is None else None
+
+
+def releases_blocks(task: Feeding, dataset: Dataset) -> bool:
+    """Whether jobs get the files of a master that grows by whole luminosity blocks: a block is whole when a later one begins."""
+    return dataset.master_id is None and (task.rule.flag("RP") or numbers_of(task, dataset) is _by_block)
+
+
+def _listed(found: Mapping[str, Sequence[int]]) -> Numbers:
+    return lambda file: found.get(file.lfn, ())
+
+
+def _by_block(file: FileInfo) -> Sequence[int]:
+    if file.lumi_block is None:
+        raise UngroupedError(f"the file {file.lfn} has no luminosity block, by which groupBoundaryID groups files")
+    return (file.lumi_block,)
+
+
+def grouped(files: Iterable[FileInfo], numbers: Numbers, *, whole: bool) -> list[Record]:
+    """A record of each file for each of its groups, group by group. Raises UngroupedError."""
+    found = [Record(file, boundary=number) for file in files for number in dict.fromkeys(numbers(file))]
+    found.sort(key=lambda record: (record.boundary or 0, record.file.lfn))
+    if whole and found:
+        boundary, most = Counter(record.boundary for record in found).most_common(1)[0]
+        if most > MOST_FILES:
+            raise UngroupedError(
+                f"the group {boundary} has {plural(most, 'file')}, and a group is one job, which reads at most {MOST_FILES}"
+            )
+    return found
+
+
+def stored_records(dataset: Dataset) -> frozenset[tuple[str, int | None]]:
+    """Names and groups of the files that the books have of an input."""
+    if not dataset.files and not dataset.files_missing:
+        return frozenset()
+    stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
+    return frozenset(stored.values_list("lfn", "boundary_id"))
+
+
+def new_pages(
+    records: Sequence[Record], stored: Collection[tuple[str, int | None]], portion: int
+) -> Iterator[list[Record]]:
+    """The records that are not stored yet, in portions."""
+    new = [record for record in records if (record.file.lfn, record.boundary) not in stored]
+    return (new[at : at + portion] for at in range(0, len(new), portion))

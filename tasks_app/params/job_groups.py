@@ -1,0 +1,284 @@
+"""Groups of files that stay together: the XML of `loadXML`, as `prun --loadXML` sends it. Pure.
+
+Each `<job>` of the XML is a group. Its number, counted from 0, is the boundary of its files, and it may have a command and
+outputs of its own. The XML is hostile: a document type, and with it every entity, is refused before anything of it is read;
+size, depth and the numbers of elements, groups, files and outputs are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+from xml.parsers import expat
+
+from jedisite.vocabulary.words import is_one_line
+from tasks_app.params.filelists import why_not_carried
+
+LONGEST_XML: Final = 1_000_000
+"""Characters; more is refused by the table of keys, before anybody parses it."""
+DEEPEST: Final = 8
+MOST_ELEMENTS: Final = 60_000
+MOST_GROUPS: Final = 10_000
+MOST_FILES: Final = 1000
+"""Files of one group, of all its datasets together: a job reads no more."""
+MOST_OUTPUTS: Final = 100
+LONGEST_OUTPUT: Final = 150
+LONGEST_COMMAND: Final = 20_000
+_TRUE: Final = frozenset({"1", "true", "True", "TRUE", "yes", "Yes", "YES"})
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
+
+
+class BadGroups(ValueError):
+    """The XML cannot be used; `where` is the place, such as `job[2].inds[0].file[1]`."""
+
+    def __init__(self, where: str, sentence: str) -> None:
+        self.where = where
+        super().__init__(sentence)
+
+
+def bare(dataset: str) -> str:
+    """A dataset's name without its scope and without the `/` of a container: prun leaves them out at some places."""
+    return dataset.rpartition(":")[2].rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroup:
+    """One group: its files by dataset, what its job runs, and what that writes.
+
+    `prepend` begins the names of its outputs, `forward` sets variables for its command.
+    """
+
+    files: Mapping[str, Sequence[str]]
+    command: str = ""
+    outputs: Sequence[str] = ()
+    prepend: str = ""
+    forward: str = ""
+
+    @property
+    def exec_text(self) -> str:
+        """What `${XML_EXESTR}` becomes: variables and command, percent-encoded as PanDA's wrappers read them."""
+        return quote(f"{self.forward} {self.command}")
+
+    @property
+    def endings(self) -> list[str]:
+        """What follows the task's own template in the names of the outputs."""
+        return [f".{self.prepend}.{name}" if self.prepend else f".{name}" for name in self.outputs]
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroups:
+    """All groups in order. `many_times`: datasets whose files every group reads; `one_time`: each file in one group only."""
+
+    groups: Sequence[JobGroup]
+    primary: str = ""
+    many_times: frozenset[str] = frozenset()
+    one_time: frozenset[str] = frozenset()
+
+    @property
+    def datasets(self) -> list[str]:
+        """Every dataset of which some group names files."""
+        return list(dict.fromkeys(name for group in self.groups for name in group.files))
+
+    def of_dataset(self, dataset: str) -> dict[str, list[int]]:
+        """Which groups each file of a dataset belongs to. Of files that all groups read, there are none."""
+        found: dict[str, list[int]] = {}
+        name = bare(dataset)
+        for number, group in enumerate(self.groups):
+            for lfn in group.files.get(name, ()):
+                found.setdefault(lfn, []).append(number)
+        return found
+
+
+@lru_cache(maxsize=4)
+def read_groups(xml: str) -> JobGroups:
+    """Read and check the XML. Raises BadGroups."""
+    root = _tree(xml)
+    if root.tag != "submission":
+        raise BadGroups("", f"The outermost element is <submission>, not <{root.tag[:40]}>.")
+    reader = _Reader(root)
+    groups = tuple(reader.group(number, job) for number, job in enumerate(root.all("job")))
+    if not groups:
+        raise BadGroups("", "It has no <job>: each group of files is one.")
+    found = JobGroups(groups, reader.primary, frozenset(reader.many_times), frozenset(reader.one_time))
+    _check_names(found)
+    _check_one_time(found)
+    return found
+
+
+@dataclass(slots=True)
+class _Element:
+    tag: str
+    attributes: Mapping[str, str]
+    children: list[_Element] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces).strip()
+
+    def all(self, tag: str) -> Iterator[_Element]:
+        return (child for child in self.children if child.tag == tag)
+
+    def is_set(self, name: str) -> bool:
+        return self.attributes.get(name, "") in _TRUE
+
+
+def _tree(xml: str) -> _Element:
+    """The elements. Raises BadGroups for what is no XML, and for all of XML that could harm."""
+    if len(xml) > LONGEST_XML:
+        raise BadGroups("", f"It has more than {LONGEST_XML} characters.")
+    parser = expat.ParserCreate(encoding="utf-8")
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    stack, roots, number = list[_Element](), list[_Element](), 0
+
+    def begins(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal number
+        number += 1
+        if number > MOST_ELEMENTS:
+            raise BadGroups("", f"It has more than {MOST_ELEMENTS} elements.")
+        if len(stack) >= DEEPEST:
+            raise BadGroups("", f"Its elements stand more than {DEEPEST} deep, at line {parser.CurrentLineNumber}.")
+        element = _Element(tag, attributes)
+        (stack[-1].children if stack else roots).append(element)
+        stack.append(element)
+
+    def refused(*_: object) -> int:
+        raise BadGroups("", "A document type (<!DOCTYPE>) and entities of its own are not allowed.")
+
+    parser.StartElementHandler = begins
+    parser.EndElementHandler = lambda tag: stack.pop()
+    parser.CharacterDataHandler = lambda text: stack[-1].pieces.append(text) if stack else None
+    parser.StartDoctypeDeclHandler = refused
+    parser.EntityDeclHandler = refused
+    parser.ExternalEntityRefHandler = refused
+    try:
+        parser.Parse(xml.encode("utf-8", "replace"), True)
+    except expat.ExpatError as error:
+        raise BadGroups(
+            "", f"It is not well-formed XML: {expat.ErrorString(error.code)}, line {error.lineno}."
+        ) from error
+    return roots[0]
+
+
+class _Reader:
+    """What holds for all groups, and the groups one by one."""
+
+    def __init__(self, root: _Element) -> None:
+        self.command = _command(next(root.all("command"), None), "command")
+        self.outputs = [_output(one, f"output[{n}]") for n, one in enumerate(root.all("output"))]
+        self.primary, self.many_times, self.one_time = "", list[str](), list[str]()
+        for number, inds in enumerate(root.all("inds")):
+            where = f"inds[{number}]"
+            name = _dataset(inds, where)
+            if inds.is_set("primary"):
+                if self.primary:
+                    raise BadGroups(where, f"{self.primary} is the primary dataset already.")
+                self.primary = name
+            many, one = inds.is_set("manytime"), inds.is_set("onetime")
+            if many and (one or inds.is_set("primary")):
+                raise BadGroups(
+                    where, "A dataset of which every job reads all (manytime) is neither onetime nor primary."
+                )
+            self.many_times += [name] * many
+            self.one_time += [name] * one
+
+    def group(self, number: int, job: _Element) -> JobGroup:
+        if number >= MOST_GROUPS:
+            raise BadGroups(f"job[{number}]", f"There are more than {MOST_GROUPS} groups.")
+        where = f"job[{number}]"
+        files: dict[str, list[str]] = {}
+        for place, inds in enumerate(job.all("inds")):
+            at = f"{where}.inds[{place}]"
+            named = [_file(one, f"{at}.file[{n}]") for n, one in enumerate(inds.all("file"))]
+            own = files.setdefault(_dataset(inds, at), [])
+            own += named
+            if len(set(own)) < len(own):
+                twice = next(lfn for lfn in own if own.count(lfn) > 1)
+                raise BadGroups(at, f"The file {twice} stands in it twice.")
+        if (many := sum(map(len, files.values()))) > MOST_FILES:
+            raise BadGroups(where, f"It has {many} files, and a group is one job, which reads at most {MOST_FILES}.")
+        if self.primary and not files.get(self.primary):
+            raise BadGroups(where, f"It names no file of the primary dataset {self.primary}.")
+        own_outputs = [_output(one, f"{where}.output[{n}]") for n, one in enumerate(job.all("output"))]
+        outputs = list(dict.fromkeys([*self.outputs, *own_outputs]))
+        if len(outputs) > MOST_OUTPUTS:
+            raise BadGroups(where, f"It has {len(outputs)} outputs, and {MOST_OUTPUTS} are allowed.")
+        options = [_option(one, f"{where}.option[{n}]") for n, one in enumerate(job.all("option"))]
+        command = _command(next(job.all("command"), None), f"{where}.command") or self.command
+        return JobGroup(
+            {name: tuple(own) for name, own in files.items() if own},
+            command,
+            tuple(outputs),
+            "_".join(f"{name}{value}" for name, value, prepend, _ in options if prepend),
+            " ".join(f"{name}={value}" for name, value, _, forward in options if forward),
+        )
+
+
+def _dataset(inds: _Element, where: str) -> str:
+    name = next(inds.all("name"), None)
+    if name is None or not bare(name.text):
+        raise BadGroups(f"{where}.name", "Each <inds> needs the <name> of its dataset.")
+    return bare(name.text)
+
+
+def _file(element: _Element, where: str) -> str:
+    lfn = element.text.rpartition(":")[2]
+    if not 0 < len(lfn) <= 256 or not is_one_line(lfn):
+        raise BadGroups(where, "A <file> holds one name of 1 to 256 characters on one line.")
+    if bad := why_not_carried(lfn):
+        raise BadGroups(where, f"{lfn[:60]} is not the name of a file that a job could read: {bad}.")
+    return lfn
+
+
+def _output(element: _Element, where: str) -> str:
+    name = element.text
+    if len(name) > LONGEST_OUTPUT or _FILE_NAME.fullmatch(name) is None:
+        raise BadGroups(
+            where, f"An <output> is a file name of at most {LONGEST_OUTPUT} letters, digits and _ . + @ % # ~ - only."
+        )
+    return name
+
+
+def _command(element: _Element | None, where: str) -> str:
+    text = element.text if element is not None else ""
+    if len(text) > LONGEST_COMMAND:
+        raise BadGroups(where, f"A command has at most {LONGEST_COMMAND} characters, not {len(text)}.")
+    return text
+
+
+def _option(element: _Element, where: str) -> tuple[str, str, bool, bool]:
+    """Name, value, whether it begins the names of outputs, and whether the command gets it."""
+    name, value = element.attributes.get("name", ""), element.text
+    if re.fullmatch(r"\w{1,40}", name) is None:
+        raise BadGroups(where, "An <option> needs a name of letters, digits and _.")
+    prepend, forward = element.is_set("prepend"), element.is_set("forward")
+    if not (prepend or forward):
+        raise BadGroups(where, f"The option {name} has no effect: set prepend or forward to true.")
+    if prepend and re.fullmatch(r"[\w.+-]{0,60}", value, re.ASCII) is None:
+        raise BadGroups(where, f"{name} begins the names of outputs: use at most 60 letters, digits and _ . + - only.")
+    return name, value, prepend, forward
+
+
+def _check_names(found: JobGroups) -> None:
+    seen: dict[str, int] = {}
+    for number, group in enumerate(found.groups):
+        for ending in group.endings:
+            if ending in seen:
+                raise BadGroups(
+                    f"job[{number}].output",
+                    f"{ending[1:]} is an output of job[{seen[ending]}] as well: give them an <option> with prepend.",
+                )
+            seen[ending] = number
+
+
+def _check_one_time(found: JobGroups) -> None:
+    for name in sorted(found.one_time):
+        for lfn, numbers in found.of_dataset(name).items():
+            if len(numbers) > 1:
+                raise BadGroups(
+                    f"job[{numbers[1]}].inds", f"{lfn} of {name} is read once (onetime), and job[{numbers[0]}] has it."
+                )

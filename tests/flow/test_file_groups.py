@@ -1,0 +1,259 @@
+"""Groups of files that stay together: each is a job with a command and outputs of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from tasks_app.agents import feeder, refiner
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
+from tasks_app.models import CatalogueFile, Dataset, JobFile, JobParams
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    dataset,
+    files,
+    inputs,
+    jobs,
+    look_again,
+    parameters,
+    reads,
+    states,
+    status,
+    submit,
+    task,
+    template,
+)
+from tests.flow.pilot import Pilot, drive
+
+pytestmark = pytest.mark.usefixtures("books")
+Group = Mapping[str, Sequence[int]]
+A, B = "lab.a", "lab.b"
+COMMAND: dict[str, Any] = {"type": "constant", "value": '-o "${XML_OUTMAP}" -p "${XML_EXESTR}"'}
+
+
+def xml(*groups: Group, head: str = "", outputs: Sequence[str] = ("hist.root",)) -> str:
+    """Groups of files by their numbers; each is a line with its number, and writes the outputs."""
+    text = f"<?xml version='1.0'?><submission><command>run.sh</command>{head}"
+    for number, group in enumerate(groups):
+        text += f"<job><option name='line' prepend='true' forward='true'>{number}</option>"
+        for name, numbers in group.items():
+            named = "".join(f"<file>{name}.{one:05d}</file>" for one in numbers)
+            text += f"<inds><name>lab:{name}</name>{named}</inds>"
+        text += "".join(f"<output>{one}</output>" for one in outputs[: number + 1]) + "</job>"
+    return text + "</submission>"
+
+
+def groups_task(text: str, *items: dict[str, Any], **more: Any) -> int:
+    return submit(parameters("lab.t", *(items or (reads(A),)), COMMAND, loadXML=text, **more))
+
+
+def read(job_id: int, name: str) -> list[int]:
+    return sorted(int(lfn.rpartition(".")[2]) for lfn in inputs(job_id, dataset=name))
+
+
+def test_each_group_is_one_job_with_its_own_command_and_outputs() -> None:
+    add_dataset(A, 6)
+    add_dataset(B, 3)
+    made = groups_task(
+        xml({A: [4, 0], B: [1]}, {A: [5], B: [0]}, {A: [2, 1, 3], B: [1, 2]}, outputs=("hist.root", "tree.root")),
+        reads(A),
+        reads(B, "IN2"),
+    )
+    drive(Pilot())
+    assert status(made) == "done"
+    assert sorted((read(job.id, A), read(job.id, B)) for job in jobs(made)) == [
+        ([0, 4], [1]),
+        ([1, 2, 3], [1, 2]),
+        ([5], [0]),
+    ]
+    for job in jobs(made):
+        line = {0: 0, 5: 1, 1: 2}[read(job.id, A)[0]]
+        text = JobParams.objects.get(pk=job.id).params
+        assert f"line={line} run.sh" in unquote(text)
+        lfns = list(JobFile.objects.filter(job_id=job.id, type="output").order_by("id").values_list("lfn", flat=True))
+        names = ["hist.root", "tree.root"][: line + 1]
+        assert [lfn.partition(".root.")[2] for lfn in sorted(lfns)] == [f"line{line}.{name}" for name in names]
+        assert len({lfn.split(".")[2] for lfn in lfns}) == 1, "the outputs of one job have one number"
+        said = text.partition('-o "')[2].partition('"')[0]
+        assert ast.literal_eval(said) == dict(zip(names, sorted(lfns), strict=True))
+    out = dataset(made, type="output")
+    assert (out.files, out.files_finished) == (5, 5)
+    assert {row.status for row in files(made)} == {"finished"}
+    second = Dataset.objects.get(task_id=made, name=B)
+    assert (second.files, second.files_used, second.files_finished) == (4, 4, 4), "one file is read by two groups"
+
+
+def test_a_group_whose_job_fails_is_tried_again_as_a_whole() -> None:
+    add_dataset(A, 5)
+    made = groups_task(xml({A: [0, 1]}, {A: [2, 3]}, {A: [4, 0]}), maxAttempt=2)
+    failed: set[int] = set()
+
+    def once(job: dict[str, Any]) -> str:
+        first = f"{A}.00003" in job["inFiles"] and not failed
+        failed.update([job["PandaID"]] if first else [])
+        return "failed" if first else "finished"
+
+    drive(Pilot(once))
+    assert status(made) == "done"
+    assert states(made) == {"finished": 3, "failed": 1}
+    assert [read(job.id, A) for job in jobs(made) if read(job.id, A)[0] == 2] == [[2, 3], [2, 3]]
+
+
+def test_a_task_without_files_has_a_job_for_each_group() -> None:
+    made = submit(parameters("lab.t", COMMAND, loadXML=xml({}, {}, {}), noInput=True))
+    drive(Pilot())
+    assert (status(made), states(made)) == ("done", {"finished": 3})
+    said = [unquote(JobParams.objects.get(pk=job.id).params) for job in jobs(made)]
+    assert sorted(text.partition("line=")[2][0] for text in said) == ["0", "1", "2"]
+
+
+def test_every_job_reads_all_files_of_a_dataset_that_is_used_many_times() -> None:
+    add_dataset(A, 2)
+    add_dataset(B, 3)
+    many = f"<inds manytime='true'><name>{B}</name></inds>"
+    made = groups_task(xml({A: [0], B: [0, 2]}, {A: [1]}, head=many), reads(A), reads(B, "IN2"))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [read(job.id, B) for job in jobs(made)] == [[0, 2], [0, 2]]
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_a_group_may_be_divided_but_never_mixed(mode: int) -> None:
+    add_dataset(A, 7, size=6 * 1024**3)
+    made = groups_task(xml({A: [0, 1, 2, 3]}, {A: [4, 5, 6]}), groupBoundaryID=mode, nGBPerJob=8)
+    drive(Pilot())
+    assert status(made) == "done"
+    found = [read(job.id, A) for job in jobs(made)]
+    assert sorted(number for one in found for number in one) == list(range(7))
+    assert len(found) > 2
+    assert all(len({number < 4 for number in one}) == 1 for one in found)
+
+
+def test_files_that_no_group_names_are_not_read() -> None:
+    add_dataset(A, 5)
+    made = groups_task(xml({A: [3]}))
+    drive(Pilot())
+    assert (status(made), dataset(made).files) == ("done", 1)
+
+
+def test_a_task_waits_while_a_file_of_a_group_may_come() -> None:
+    add_dataset(A, 2, open=True)
+    made = groups_task(xml({A: [0]}, {A: [1, 2]}), runUntilClosed=True)
+    drive(Pilot())
+    assert not jobs(made)
+    assert f"{A}.00002" in (task(made).error_dialog or "")
+    add_files(A, [2])
+    data_management().close([A], by=SITE)
+    look_again()
+    drive(Pilot())
+    assert status(made) == "done"
+    assert sorted(read(job.id, A) for job in jobs(made)) == [[0], [1, 2]]
+
+
+@pytest.mark.parametrize(("wish", "state"), [({}, "broken"), ({"waitInput": True}, "pending")])
+def test_a_missing_file_of_a_group_ends_the_task_unless_it_waits(wish: dict[str, Any], state: str) -> None:
+    add_dataset(A, 2)
+    made = groups_task(xml({A: [0]}, {A: [1, 2]}), **wish)
+    drive(Pilot())
+    assert (status(made), jobs(made)) == (state, [])
+    assert f"{A}.00002" in (task(made).error_dialog or "")
+
+
+def test_with_a_file_of_it_a_whole_group_is_lost() -> None:
+    add_dataset(A, 4, open=True)
+    add_dataset(B, 2, open=True)
+    text = xml({A: [0, 1], B: [0]}, {A: [2, 3], B: [1]})
+    made = groups_task(text, reads(A), reads(B, "IN2"), runUntilClosed=True)
+    refiner.run()
+    feeder.run()
+    data_management().remove(B, [f"{B}.00001"], by=SITE)
+    look_again()
+    feeder.run()
+    assert [(f.lfn[-1], f.status) for f in files(made)] == [
+        ("0", "ready"),
+        ("1", "ready"),
+        ("2", "lost"),
+        ("3", "lost"),
+        ("0", "ready"),
+        ("1", "lost"),
+    ]
+    drive(Pilot())
+    assert [read(job.id, A) for job in jobs(made)] == [[0, 1]]
+
+
+def by_block(name: str, *blocks: int | None) -> None:
+    for number, block in enumerate(blocks):
+        CatalogueFile.objects.filter(lfn=f"{name}.{number:05d}").update(lumi_block=block)
+
+
+def test_luminosity_blocks_are_groups() -> None:
+    add_dataset(A, 6)
+    by_block(A, 7, 3, 7, 3, 3, 9)
+    made = submit(parameters("lab.t", reads(A), groupBoundaryID=3))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert sorted(read(job.id, A) for job in jobs(made)) == [[0, 2], [1, 3, 4], [5]]
+    assert {f.boundary_id for f in files(made)} == {3, 7, 9}
+
+
+def test_a_file_without_luminosity_block_is_in_no_group() -> None:
+    add_dataset(A, 2)
+    by_block(A, 7, None)
+    made = submit(parameters("lab.t", reads(A), groupBoundaryID=3))
+    drive(Pilot())
+    assert status(made) == "broken"
+    assert f"{A}.00001 has no luminosity block" in (task(made).error_dialog or "")
+
+
+def test_listed_files_say_their_groups() -> None:
+    add_dataset(A, 4)
+    named = [{"lfn": f"{A}.{n:05d}", "boundaryID": group} for n, group in ((3, 1), (0, 2), (1, 1))]
+    made = submit(parameters("lab.t", reads(A, files=named), groupBoundaryID=4))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [read(job.id, A) for job in jobs(made)] == [[1, 3], [0]]
+
+
+def test_files_are_released_by_whole_luminosity_blocks() -> None:
+    add_dataset(A, 5, open=True)
+    by_block(A, 1, 1, 2, 2, 3)
+    made = submit(parameters("lab.t", reads(A), releasePerLB=True, runUntilClosed=True, nFilesPerJob=1))
+    refiner.run()
+    feeder.run()
+    assert dataset(made).files_to_be_used == 4, "the last block may still grow"
+    drive(Pilot())
+    assert len(jobs(made)) == 4
+    assert "a later luminosity block" in (task(made).error_dialog or "")
+    data_management().close([A], by=SITE)
+    look_again()
+    drive(Pilot())
+    assert (status(made), len(jobs(made))) == ("done", 5)
+
+
+def test_scouts_take_whole_luminosity_blocks() -> None:
+    add_dataset(A, 40)
+    by_block(A, *(n // 7 for n in range(40)))
+    made = submit(parameters("lab.t", reads(A), releasePerLB=True, nFilesPerJob=1, skipScout=False))
+    refiner.run()
+    feeder.run()
+    assert dataset(made).files_to_be_used == 14
+
+
+def test_a_group_may_write_nothing_but_its_log() -> None:
+    add_dataset(A, 1)
+    made = submit(
+        parameters(
+            "lab.t",
+            loadXML=xml({A: [0]}, outputs=()),
+            jobParameters=[reads(A), COMMAND, template("output", "o.${SN}", "lab.t.out", hidden=True)],
+        )
+    )
+    drive(Pilot())
+    assert status(made) == "done"
+    assert not JobFile.objects.filter(job_id=jobs(made)[0].id, type="output").exists()
