@@ -15,6 +15,8 @@ from typing import Final
 from django.conf import settings
 
 from brokerage_app.grid.configured import configuration
+from brokerage_app.policy.configuration import Configuration, Row
+from brokerage_app.policy.parameters import known
 
 COMPONENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -56,13 +58,27 @@ def number(name: str, *suffixes: str, vo: str = "") -> float | None:
     return set_here
 
 
+def as_here(found: Configuration) -> Configuration:
+    """The configuration with what the environment of this machine sets in place of its rows, for who reads from it alone."""
+    own = [
+        (known(component, key), name, value)
+        for name, value in given().items()
+        for key, component in COMPONENTS.items()
+        if name == key or name.startswith(f"{key}_")
+    ]
+    names = {name for _, name, _ in own}
+    rows = [row for row in found.rows if row.key not in names]
+    rows += [Row(about.app, about.component, name, f"{value:.15g}", "float") for about, name, value in own]
+    return Configuration(tuple(rows)) if own else found
+
+
 def unknown(names: Mapping[str, float], timeouts: Mapping[str, object]) -> list[str]:
     """Names that mean nothing."""
 
-    def known(name: str) -> bool:
+    def means_something(name: str) -> bool:
         return name in timeouts or any(name == key or name.startswith(f"{key}_") for key in COMPONENTS)
 
-    return sorted(name for name in names if not known(name))
+    return sorted(name for name in names if not means_something(name))
 
 
 def most_records(vo: str | None) -> int:

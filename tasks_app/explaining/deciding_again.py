@@ -26,6 +26,7 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.stored import from_json, needs_of, unpack
 from brokerage_app.vocabulary.verdict import Verdict
+from tasks_app.configured import site_limits
 from tasks_app.domain.states import TaskStatus
 from tasks_app.generation import nuclei
 from tasks_app.models import Task
@@ -157,7 +158,9 @@ def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
     changes = [whatif.parse(line) for line in lines]
     assert record.snapshot is not None
     grid = unpack(bytes(record.snapshot.body))
-    return whatif.what_if(Conditions(needs_of(record.needs), grid, read()), changes, decider(record, grid))
+    return whatif.what_if(
+        Conditions(needs_of(record.needs), grid, site_limits.as_here(read())), changes, decider(record, grid)
+    )
 
 
 def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
@@ -167,7 +170,7 @@ def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
     """
     if record.needs is None:
         return None
-    conditions = Conditions(needs_of(record.needs), load_grid(now), configuration())
+    conditions = Conditions(needs_of(record.needs), load_grid(now), site_limits.as_here(configuration()))
     decide = decider(record, conditions.grid)
     found = decide(conditions.needs, conditions.grid, conditions.configuration)
     if found.chosen:

@@ -14,6 +14,7 @@ from brokerage_app.grid.configured import configuration
 from brokerage_app.verdicts.records import Snapshots
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.database.sql import the_time
+from tasks_app.configured import site_limits
 from tasks_app.counts import statistics
 from tasks_app.generation.grid_view import GridView
 from tasks_app.generation.groups import Throttle
@@ -58,5 +59,5 @@ def read_pass(throttle: Throttle, condition: str, values: Mapping[str, Any]) -> 
     read_at = the_time()
     configured.forget()
     grid = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0)
-    view = GridView(grid, configuration(), QueuePlaces(condition, values, FULL_WAIT))
+    view = GridView(grid, site_limits.as_here(configuration()), QueuePlaces(condition, values, FULL_WAIT))
     return GenerationPass(view, Snapshots(grid), read_at, throttle, UserJobs())

@@ -116,6 +116,27 @@ def test_a_user_over_a_cap_waits_and_goes_on_below_it() -> None:
     assert status(task_id) == "running" and len(jobs(task_id)) == 4
 
 
+def test_the_caps_of_a_machine_hold_for_users_as_those_of_the_configuration_do(settings: Any) -> None:
+    queue("NEAR", "SE_NEAR")
+    dataset_at("SE_NEAR")
+    configure("CAP_RUNNING_USER_JOBS", 1)
+    for number in range(5):
+        Job.objects.create(
+            id=7_000_000_000 + number, status="activated", user=USER, prod_source_label="user", site="ELSEWHERE"
+        )
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
+    task_id = submit()
+    for _ in range(3):
+        turn()
+    assert "5 queued jobs, 4 are allowed for the user ada" in (task(task_id).error_dialog or "")
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 10}
+    for _ in range(3):
+        wake()
+        turn()
+    assert len(jobs(task_id)) == 4
+    Job.objects.filter(site="ELSEWHERE").delete()
+
+
 def test_tasks_of_other_organisations_do_not_ask_for_input() -> None:
     queue("FAR", "SE_FAR")
     dataset_at("SE_NEAR")

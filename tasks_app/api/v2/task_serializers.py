@@ -256,10 +256,10 @@ class TaskChangeSerializer(StrictSerializer):
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):
-            raise serializers.ValidationError("No change is given.")
         if empty := [name for name in ("attributes", "split_rule") if attrs.get(name) == {}]:
             raise serializers.ValidationError({name: "No change is given: leave this field out." for name in empty})
+        if not any(attrs.get(name) is not None for name in ("priority", "gshare", "attributes", "split_rule")):
+            raise serializers.ValidationError("No change is given.")
         return attrs
 
 

@@ -89,16 +89,25 @@ def _with_now(act: Act, field: Field, task: Task | None) -> Field:
 
 
 def read(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> tuple[str, dict[str, Any] | None]:
-    """The reason and the parameters in a form whose fields are called after the keys, for these tasks. Raises ParamErrors."""
-    reason, faults = reason_in(form), Faults()
-    try:
-        given = _typed(act.keys, form, faults)
-        faults.raise_if_any()
-        checked = acts.check(act, given)
-        known_names.check_parameters(checked, asked)
-    except ParamErrors as exc:
-        raise ParamErrors(tuple(replace(error, field=_called(act, error.field)) for error in exc.errors)) from exc
-    return reason, checked
+    """The reason and the parameters in a form whose fields are called after the keys, for these tasks.
+
+    Raises ParamErrors with all that is wrong, of the reason and of the parameters.
+    """
+    faults = Faults()
+    reason = faults.take(lambda: reason_in(form))
+    checked = faults.take(lambda: _parameters_in(act, form, asked))
+    if faults:
+        raise ParamErrors(tuple(replace(error, field=_called(act, error.field)) for error in faults))
+    return reason or "", checked
+
+
+def _parameters_in(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> dict[str, Any] | None:
+    faults = Faults()
+    given = _typed(act.keys, form, faults)
+    faults.raise_if_any()
+    checked = acts.check(act, given)
+    known_names.check_parameters(checked, asked)
+    return checked
 
 
 def _called(act: Act, field: str) -> str:

@@ -310,6 +310,8 @@ class TestChanges:
             ({"attributes": {"ramCount": "a"}, "reason": "x"}, "attributes.ramCount"),
             ({"attributes": {}, "priority": 5, "reason": "x"}, "attributes"),
             ({"split_rule": {}, "priority": 5, "reason": "x"}, "split_rule"),
+            ({"attributes": {}, "reason": "x"}, "attributes"),
+            ({"split_rule": {}, "reason": "x"}, "split_rule"),
             ({"attributes": {"ramCount": None}, "reason": "x"}, "attributes.ramCount"),
             ({"split_rule": {"nEventsPerJob": 3}, "reason": "x"}, "split_rule.nEventsPerJob"),
             ({"split_rule": {"nFilesPerJob": -3}, "reason": "x"}, "split_rule.nFilesPerJob"),

@@ -102,6 +102,16 @@ def test_an_act_that_cannot_be_done_is_refused(
     assert not Command.objects.exists() and not AuditEntry.objects.exists()
 
 
+def test_all_that_is_wrong_with_a_form_is_said_at_once(reader: Client, make_task: Make) -> None:
+    task = make_task(status="finished")
+    Dataset.objects.create(task=task, name="d", type="input", files=2, files_failed=1)
+    changes = '{"nFilesPerJob": -1, "colour": 1}'
+    said = text_of(reader.post(f"/tasks/{task.id}/do/incexec/", {"reason": " ", "changes": changes}))
+    for fault in ("Please give a reason.", "nFilesPerJob: ", "colour: "):
+        assert fault in said, fault
+    assert not Command.objects.exists()
+
+
 def test_a_command_that_waits_decides_what_is_offered_and_taken_next(reader: Client, make_task: Make) -> None:
     task = make_task(status="running")
     assert reader.post(f"/tasks/{task.id}/do/pause/", {"reason": "look"}).status_code == 302
