@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from brokerage_app.models import StorageEndpoint
 from jedisite.processes.logs import sentence_of
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.models import CatalogueFile
@@ -22,13 +23,15 @@ CHUNK = 1024 * 1024
 
 
 def remove_from_disk(files: Iterable[tuple[str, str, str]]) -> None:
-    """After the commit: remove those files, by address, scope and name, that lie in their place in the site's own storage
+    """After the commit: remove those files, by address, scope and name, that lie in their place in a storage of this machine
     and that nothing names any more.
 
     One file has many names: `file:///x`, `file://localhost/x`, `..`, links. What counts is where a name leads.
     """
-    root = Path(settings.JEDI_STORAGE).resolve()
-    own = {path: url for url, scope, lfn in files if (path := _resolved(url)) == storage_path(root, scope, lfn)}
+    rows, root = list(files), Path(settings.JEDI_STORAGE).resolve()
+    own = {path: url for url, scope, lfn in rows if (path := _resolved(url)) == storage_path(root, scope, lfn)}
+    if len(own) < len(rows):
+        own |= _in_storages(rows)
     if not own:
         return
 
@@ -44,6 +47,16 @@ def remove_from_disk(files: Iterable[tuple[str, str, str]]) -> None:
                 log.warning("catalogue.file_stays", path=str(path), error=sentence_of(exc))
 
     transaction.on_commit(unlink, robust=True)
+
+
+def _in_storages(rows: Iterable[tuple[str, str, str]]) -> dict[Path, str]:
+    """Those that lie in their place in another storage of this machine."""
+    roots = [Path(path).resolve() for path in StorageEndpoint.objects.exclude(path="").values_list("path", flat=True)]
+    return {
+        path: url
+        for url, scope, lfn in rows
+        if (path := _resolved(url)) and any(path == storage_path(root, scope, lfn) for root in roots)
+    }
 
 
 def _resolved(url: str) -> Path | None:

@@ -24,14 +24,15 @@ from tasks_app.ddm.base import (
     DatasetInfo,
     FileInfo,
     ForeignDatasetError,
-    Held,
     Maker,
     Named,
     NewFile,
     Places,
     UnknownDatasetError,
 )
+from tasks_app.ddm.dataset_places import places_of_datasets
 from tasks_app.ddm.local_files import remove_from_disk
+from tasks_app.ddm.replica_removal import forget_replicas
 from tasks_app.domain.scopes import scope_of
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.items import LONGEST_DATASET
@@ -64,16 +65,6 @@ UNION
 SELECT f.lfn FROM numbered n JOIN catalogue_files f ON f.dataset_id = n.dataset_id AND f.lfn = n.base
  WHERE f.lfn ~ '[0-9]{5,}\.[A-Za-z]'
 """
-
-_REPLICAS = """
-WITH named AS (SELECT id, name FROM catalogue_datasets WHERE name = ANY(%s::text[])),
-parts AS (SELECT name, id FROM named
-          UNION ALL SELECT n.name, m.to_cataloguedataset_id
-                      FROM named n JOIN catalogue_members m ON m.from_cataloguedataset_id = n.id)
-SELECT p.name, f.endpoint, count(*), sum(f.size) FROM parts p JOIN catalogue_files f ON f.dataset_id = p.id
- GROUP BY p.name, f.endpoint ORDER BY p.name, f.endpoint
-"""
-
 
 _BESIDE = """
 SELECT w.name, n.name FROM unnest(%(names)s::text[]) w (name) CROSS JOIN LATERAL (
@@ -128,18 +119,7 @@ class LocalCatalogue:
                 yield [f for f in files if f.lfn not in older] if older else files
 
     def replicas(self, datasets: Iterable[str]) -> dict[str, Places]:
-        names = list(datasets)
-        found: dict[str, list[tuple[str, int, int]]] = {name: [] for name in names}
-        with hot_cursor() as cursor:
-            cursor.execute(_REPLICAS, [texts(names)])
-            for name, endpoint, files, size in cursor:
-                found[name].append((endpoint, files, int(size)))
-        places = {}
-        for name, rows in found.items():
-            total = sum(files for _, files, _ in rows)
-            held = tuple(Held(endpoint, files, size, files == total) for endpoint, files, size in rows)
-            places[name] = Places(total, sum(size for _, _, size in rows), held)
-        return places
+        return places_of_datasets(list(datasets))
 
     def constituents(self, name: str) -> list[str]:
         found = _find(name)
@@ -291,6 +271,7 @@ class LocalCatalogue:
         found = CatalogueFile.objects.filter(dataset__in=_written_by([dataset], by), lfn__in=list(lfns))
         files = list(found.values_list("url", "scope", "lfn"))
         found.delete()
+        forget_replicas(files)
         remove_from_disk(files)
         return len(files)
 
@@ -298,8 +279,10 @@ class LocalCatalogue:
     def delete(self, datasets: Iterable[str], *, by: Maker) -> int:
         ids = list(_made_by(datasets, by).values_list("id", flat=True))
         files = CatalogueFile.objects.filter(dataset__in=ids)
-        remove_from_disk(list(files.values_list("url", "scope", "lfn")))
+        gone = list(files.values_list("url", "scope", "lfn"))
+        remove_from_disk(gone)
         files.delete()
+        forget_replicas(gone)
         CatalogueDataset.objects.filter(pk__in=ids).delete()
         return len(ids)
 

@@ -16,7 +16,7 @@ How to have data moved, and to go on when it is there:
 
 `replicas.places_of` says where files are and in which state (available, tape, copying, bad), `replicas.mark_bad` that a copy
 is no good.
-`measuring.write` puts what was measured of links into the network matrix.
+`link_measures.write` puts what was measured of links into the network matrix.
 """
 
 from __future__ import annotations

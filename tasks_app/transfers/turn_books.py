@@ -147,6 +147,7 @@ def _try_again(
             due = now
         if due is None:
             failed.append(s)
+            source = s.held.source  # whose link it was that failed
         rows.append((s.held.id, "failed" if due is None else "queued", source, due, s.error))
     ids, statuses, sources, dues, errors = zip(*rows, strict=True)
     cursor.execute(

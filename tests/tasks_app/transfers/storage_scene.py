@@ -82,8 +82,9 @@ class Storages:
         return sorted(self.root.rglob("*.part"))
 
 
-def configure(key: str, value: object) -> None:
-    """Set a parameter of the mover."""
+def configure(key: str, value: object, of: str = "") -> None:
+    """Set a parameter of the mover, for a link or an endpoint if one is given."""
+    key = f"{key}_{of}" if of else key
     GdpConfig.objects.update_or_create(
         app="jedi", component="mover", key=key, defaults={"value": str(value), "type": "float"}
     )

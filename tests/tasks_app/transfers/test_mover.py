@@ -16,6 +16,8 @@ from django.db import connection, transaction
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
+from tasks_app.ddm.base import SITE
+from tasks_app.ddm.local_storage import catalogue
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import CatalogueFile, FileReplica, TransferRequest
 from tasks_app.transfers import file_copies, replicas, requesting, settling
@@ -68,7 +70,7 @@ def test_what_is_there_already_is_not_copied_again_and_two_rules_on_a_file_bring
 
 def test_a_link_has_a_number_at_a_time_and_a_rate(site: Storages) -> None:
     configure("LINK_TRANSFERS", 2)
-    configure("LINK_RATE_A_DISK:B_DISK", 1)
+    configure("LINK_RATE", 1, "A_DISK:B_DISK")
     lfns = [f"f{n}" for n in range(4)]
     site.dataset("lab.in", "A_DISK", lfns, size=2 * MB)
     rule_id = site.rule("B_DISK", lfns)
@@ -101,7 +103,7 @@ def test_a_turn_copies_no_more_than_its_volume(site: Storages) -> None:
 def test_a_tape_has_drives_and_takes_its_time(site: Storages) -> None:
     site.add("A_TAPE", is_tape=True)
     configure("TAPE_DRIVES", 1)
-    configure("TAPE_LATENCY_A_TAPE", 60)
+    configure("TAPE_LATENCY", 60, "A_TAPE")
     site.dataset("lab.raw", "A_TAPE", ["t1", "t2"])
     rule_id = site.rule("A_DISK", ["t1", "t2"], TransferKind.STAGE)
     site.turn()
@@ -265,3 +267,24 @@ def test_what_a_mover_of_another_machine_holds_is_taken_over_when_its_lease_is_o
     assert site.turn(1).ended == 0
     assert site.turn(LEASE.total_seconds()).ended == 1
     assert rule(rule_id).status == "done"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_replicas_are_looked_up_and_go_with_their_file(site: Storages) -> None:
+    lfns = ["f1", "f2", "f3"]
+    site.dataset("lab.in", "A_DISK", lfns)
+    site.rule("B_DISK", lfns[:2])
+    site.turn()
+    FileReplica.objects.create(scope="lab", lfn="f3", endpoint="A_DISK", url="x", status="bad")
+    places = catalogue.replicas(["lab.in"])["lab.in"]
+    assert (places.files, places.size) == (3, 3000)
+    assert [(h.endpoint, h.files, h.size, h.complete) for h in places.held] == [
+        ("A_DISK", 2, 2000, False),
+        ("B_DISK", 2, 2000, False),
+    ]
+    assert catalogue.remove("lab.in", ["f1"], by=SITE) == 1
+    assert not site.path("A_DISK", "f1").exists() and not site.path("B_DISK", "f1").exists()
+    assert set(FileReplica.objects.values_list("lfn", "endpoint")) == {("f2", "B_DISK"), ("f3", "A_DISK")}
+    assert site.path("B_DISK", "f2").exists()
+    catalogue.delete(["lab.in"], by=SITE)
+    assert not FileReplica.objects.exists() and not [p for p in site.root.rglob("f*") if p.is_file()]
