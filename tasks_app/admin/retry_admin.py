@@ -36,7 +36,7 @@ from tasks_app.retries.apply_rules import find, load_rules
 
 EFFECTS = {
     Action.INCREASE_MEMORY: "the job's inputs get the next step of memory",
-    Action.MEMORY_XTIMES: "the job's inputs get more memory, multiplied by the task's own factor",
+    Action.MEMORY_XTIMES: "the job's inputs get more memory, in steps of the task's own",
     Action.INCREASE_CPUTIME: "the task's CPU time is raised from the job's walltime, or measured again",
     Action.REDUCE_INPUT: "from attempt {0.parameters.steps[0]} on jobs read half of their input, then a quarter, then one unit",
     Action.LIMIT_RETRY: "the inputs get at most {0.parameters.max_attempt} attempts",

@@ -18,9 +18,10 @@ from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
+from tasks_app.inputs.feeding_turns import LONG_AGO
 from tasks_app.lifecycle import attempts, file_moves, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
-from tasks_app.models import Task
+from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
@@ -153,12 +154,25 @@ def increase_attempts(task: Task, order: Order) -> str:
 
 @carries_out(TaskCommand.RELEASE, "released")
 def release(task: Task, order: Order) -> str:
-    count = file_moves.release_staging(task.id)
-    if not count:
-        raise command_queue.CommandRefusedError(f"no file of task {task.id} is being staged")
-    task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
+    count, held = file_moves.release_staging(task.id), SplitRule.parse(task.split_rule).flag("WH")
+    if not count and not held:
+        raise command_queue.CommandRefusedError(f"no file of task {task.id} is being staged, and no workflow holds it")
+    done = [plural(count, "file is used as it is", "files are used as they are")] if count else []
+    if held:
+        _end_holdup(task)
+        done.append("its workflow holds it no longer")
+    task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {' and '.join(done)}")
     task_moves.wake_task(task.id, "feeder")
-    return plural(count, "file is used as it is", "files are used as they are")
+    return " and ".join(done)
+
+
+def _end_holdup(task: Task) -> None:
+    """The input counts as complete when the feeder looks next, which is at once; and so when the task is refined again."""
+    Task.objects.filter(pk=task.id).update(split_rule=str(SplitRule.parse(task.split_rule).without("WH")))
+    stored = TaskParams.objects.get(pk=task.id)
+    stored.params = {key: value for key, value in stored.params.items() if key != "workflowHoldup"}
+    stored.save(update_fields=["params"])
+    Dataset.objects.filter(task_id=task.id, state="mutable").update(state_check_time=LONG_AGO)
 
 
 @carries_out(TaskCommand.REASSIGN, "reassigned")

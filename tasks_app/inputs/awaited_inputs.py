@@ -99,7 +99,12 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
 
 
 def what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
-    dataset = growing[0]
+    """What a task waits for whose input may still get files."""
+    held = "; its workflow holds the task until the command release" if task.rule.flag("WH") else ""
+    return _what_may_come(task, growing[0]) + held
+
+
+def _what_may_come(task: Feeding, dataset: Dataset) -> str:
     waiting = dataset.files - dataset.files_to_be_used
     if waiting:
         whose = f"{plural(waiting, 'new file')} of {dataset.name}"

@@ -218,8 +218,17 @@ VALUE_CODES: Sequence[Key] = (
     _int("t1Weight", "Weight of the nucleus; -1 = run there only", low=-1_000_000, high=1_000_000, code="TW"),
     _int("minCpuEfficiency", "Minimum CPU efficiency of scouts, in per cent", high=100, code="MC"),
     _int("maxCoreCount", "Maximum number of cores per job", low=1, high=10_000, code="CC"),
-    _int("retryRamOffset", "Memory of the first retry after a memory failure, in MB", code="RX"),
-    _int("retryRamStep", "Step of memory from retry to retry, in MB", low=1, code="RY"),
+    _int(
+        "retryRamOffset",
+        "Memory of a first retry by the retry action memory_xtimes, in MB",
+        code="RX",
+    ),
+    _int(
+        "retryRamStep",
+        "Step of memory from there to the next retry, in MB; without retryRamOffset, memory × this / ramCount",
+        low=1,
+        code="RY",
+    ),
     _int("retryRamMax", "Maximum memory of a retry, in MB", low=1, code="RZ"),
     _int("nEventsPerWorker", "Events in an event range", low=1, code="ES"),
     _int("nEsConsumers", "Jobs that share the events of one input", low=1, high=1000, code="EC"),
@@ -326,7 +335,11 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("useSecrets", "ST", "Give the user's secrets to the payload"),
     ("useZipToPin", "UZ", "Pin the zip files that contain inputs"),
     ("waitInput", "WI", "Wait for inputs that do not exist yet"),
-    ("workflowHoldup", "WH", "Hold the task until its workflow releases it"),
+    (
+        "workflowHoldup",
+        "WH",
+        "The task works on the input that is there, and ends after the command release",
+    ),
     ("writeInputToFile", "WF", "Hand the list of inputs over in a file"),
 )
 FLAGS: Sequence[Key] = tuple(_flag(name, meaning, code) for name, code, meaning in _FLAGS)

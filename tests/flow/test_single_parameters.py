@@ -7,11 +7,13 @@ import pytest
 from brokerage_app.models import Queue
 from jedisite.vocabulary.roles import Caller, Role
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.lifecycle import rights
 from tasks_app.models import CatalogueDataset, File, Job, TaskParams
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission import submitting
 from tests.flow.driving import (
     SITE,
+    USER,
     add_dataset,
     add_files,
     add_queue,
@@ -21,11 +23,15 @@ from tests.flow.driving import (
     parameters,
     reads,
     settle,
+    states,
     status,
     submit,
+    task,
     wake,
 )
 from tests.flow.pilot import Pilot, drive
+from tests.flow.test_commands import command
+from tests.flow.test_retry_rules import rule
 
 pytestmark = pytest.mark.usefixtures("books")
 ADA = Caller("ada", frozenset({Role.PRODUCTION}))
@@ -122,3 +128,39 @@ def test_without_a_database_release_the_newest_is_refused_at_the_door() -> None:
     with pytest.raises(ParamErrors, match=r"jobParameters\[1\].dataset: DBR_LATEST stands for the newest release"):
         submitting.check(parameters("lab.t", reads("lab.in"), reads("DBR_LATEST", "DBR")), ADA)
     assert not Job.objects.exists()
+
+
+def test_a_task_that_its_workflow_holds_works_on_what_is_there_until_its_owner_releases_it() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, nChunksToWait=1, workflowHoldup=True))
+    drive(Pilot())
+    assert (status(made), states(made)) == ("defined", {"finished": 2})
+    assert "its workflow holds the task until the command release" in (task(made).error_dialog or "")
+    add_files("lab.in", range(2, 3))
+    look_again()
+    drive(Pilot())
+    assert (status(made), states(made)) == ("defined", {"finished": 3})
+    owner = Caller(USER, frozenset({Role.USER}))
+    assert rights.refusal(owner, "release", task(made)) is None
+    assert command(made, "release").answer == "its workflow holds it no longer"
+    settle()
+    assert status(made) == "done"
+    assert "workflowHoldup" not in TaskParams.objects.get(pk=made).params
+    assert "WH" not in (task(made).split_rule or "")
+
+
+def test_memory_of_retries_takes_the_steps_of_the_task() -> None:
+    rule(1305, "memory_xtimes")
+    add_dataset("lab.in", 1)
+    made = submit(
+        parameters("lab.t", reads("lab.in"), nFilesPerJob=1, retryRamOffset=2600, retryRamStep=300, maxAttempt=4)
+    )
+    settle()
+    pilot = Pilot()
+    for _ in range(3):
+        for job in pilot.fetch(1):
+            pilot.end(job, "failed")
+        settle()
+    assert [job.min_ram_mb for job in jobs(made)] == [900, 2340, 2610, 2880]
+    pilot.end(pilot.fetch(1)[0], "finished")
+    settle()

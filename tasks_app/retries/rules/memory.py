@@ -126,13 +126,17 @@ def increase_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles) -> M
 
 
 def multiply_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles, rule: SplitRule) -> MemoryRaise:
-    """Memory of the next attempt in steps of the task's own: what the job had × (RY / task's memory), at most RZ.
+    """Memory of the next attempt in steps of the task's own, at most RZ.
 
-    RZ is for the whole job, so it is divided by the cores for per-core units. Without RY there is no factor and
-    nothing changes; RX plays no part. The ladder's top does not bind. Raises ValueError for an unknown unit.
+    With RX that is the first step, and each further one is RY more: the next above what the job had and used. Without RX
+    it is what the job had × (RY / task's memory). RX, RY and RZ are for the whole job, so they are divided by the cores for
+    per-core units, but for the factor. Without RX and RY nothing changes. The ladder's top does not bind. Raises ValueError
+    for an unknown unit.
     """
     step, most = rule.get_int("RY"), rule.get_int("RZ")
     had = normalised_job_mb(job, needs)
+    if (first := rule.get_int("RX")) is not None:
+        return _own_step(job, needs, files, first, step, most)
     if not step or needs.ram <= 0 or had <= 0:
         detail = "the task names no step of memory (RY), so the memory stays as it is"
         if step:
@@ -146,6 +150,31 @@ def multiply_memory(job: JobMemory, needs: MemoryNeeds, files: RaisedFiles, rule
         detail = f"{had} MB{_per_core(needs)} × {step}/{needs.ram}{limit} gives {target} MB, no more than the job had"
         return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
     detail = f"the job had {had} MB, its inputs get {target} MB{_per_core(needs)} ({step}/{needs.ram} of it)"
+    return _raised(target, detail, needs, files)
+
+
+def _own_step(
+    job: JobMemory, needs: MemoryNeeds, files: RaisedFiles, first: int, step: int | None, most: int | None
+) -> MemoryRaise:
+    """The next of the task's own steps above what the job had and used; without a step there is only the first."""
+    cores = cores_for_typing(job.cores) if is_per_core(needs.unit) else 1
+    had = normalised_job_mb(job, needs)
+    before = max(had, normalised_pss_mb(job, needs)) * cores
+    target = first
+    if before >= first:
+        target = first + ((before - first) // step + 1) * step if step else first
+    target = -(-min(target, most or target) // cores)
+    steps = (
+        f"{first} MB" + (f" and {step} MB more each time" if step else "") + (f", at most {most} MB" if most else "")
+    )
+    if target <= had:
+        detail = f"the job had {had} MB{_per_core(needs)} already, and the steps of the task for a job are {steps}"
+        return MemoryRaise(None, None, (Reason(attempt_refusal_codes.RETRY_MEMORY_AT_TOP, detail),))
+    detail = f"the job had {had} MB, its inputs get {target} MB{_per_core(needs)} (the task's steps for a job: {steps})"
+    return _raised(target, detail, needs, files)
+
+
+def _raised(target: int, detail: str, needs: MemoryNeeds, files: RaisedFiles) -> MemoryRaise:
     reasons = [Reason(attempt_refusal_codes.RETRY_MORE_MEMORY, detail)]
     task_mb = target if task_is_due(files, needs) and target > needs.ram else None
     if task_mb:

@@ -127,6 +127,29 @@ def test_steps_of_the_tasks_own_multiply_the_memory(rule: str, cores: int, wante
     assert raised.file_mb == wanted
 
 
+@pytest.mark.parametrize(
+    ("rule", "had", "used", "cores", "wanted"),
+    [
+        ("RX=3000", 2000, 0, 1, 3000),
+        ("RX=3000", 3000, 0, 1, None),
+        ("RX=3000,RY=500", 3000, 0, 1, 3500),
+        ("RX=3000,RY=500", 3200, 0, 1, 3500),
+        ("RX=3000,RY=500", 2000, 4100, 1, 4500),
+        ("RX=3000,RY=500,RZ=3300", 3000, 0, 1, 3300),
+        ("RX=3000,RY=500,RZ=3300", 3300, 0, 1, None),
+        ("RX=12000,RY=4000", 2000, 0, 4, 3000),
+        ("RX=12000,RY=4000", 3000, 0, 4, 4000),
+    ],
+)
+def test_a_first_step_of_the_tasks_own_and_those_above_it(
+    rule: str, had: int, used: int, cores: int, wanted: int | None
+) -> None:
+    stored = analysis_need_mb(had, "MBPerCore", cores=cores)
+    job = JobMemory(stored, cores, max_pss_kb=used * 1024 * cores or None)
+    raised = multiply_memory(job, MemoryNeeds(2000), NONE_RAISED, SplitRule.parse(rule))
+    assert raised.file_mb == wanted
+
+
 def test_steps_may_pass_the_ladder_and_take_the_task_along() -> None:
     rule = SplitRule.parse("RY=20000")
     raised = multiply_memory(JobMemory(9000), MemoryNeeds(10_000), RaisedFiles(50, 100), rule)
