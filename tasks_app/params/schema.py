@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tasks_app.params import rules
+from tasks_app.params import not_available, rules
 from tasks_app.params.amounts import check_amounts
 from tasks_app.params.faults import Faults, FieldError, ParamErrors, join_path, shown
 from tasks_app.params.items import ITEM_KEYS, Item, one_or_many, parse_item, parse_items
@@ -111,7 +111,10 @@ class TaskParams:
 
 @dataclass(frozen=True, slots=True)
 class KeyDescription:
-    """One key as documentation shows it. `inside` is empty for top-level keys, else the object that holds the key."""
+    """One key as documentation shows it. `inside` is empty for top-level keys, else the object that holds the key.
+
+    `refused` says why the key is refused here and what to do instead; empty for keys that are accepted.
+    """
 
     inside: str
     group: str
@@ -124,6 +127,7 @@ class KeyDescription:
     longest: int | None
     choices: tuple[str, ...]
     split_rule: str | None
+    refused: str
 
 
 def describe() -> list[KeyDescription]:
@@ -148,6 +152,9 @@ def _describe(key: Key, inside: str, group: str) -> KeyDescription:
         key.longest,
         key.choices,
         key.code,
+        not_available.NOT_AVAILABLE[key.name].sentence
+        if not inside and key.name in not_available.NOT_AVAILABLE
+        else "",
     )
 
 

@@ -31,7 +31,7 @@ from tasks_app.inputs.slices import SEQUENCE
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.params import clientwords, kept_names
+from tasks_app.params import clientwords, kept_names, not_available
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.job_groups import read_groups
@@ -357,6 +357,9 @@ def check_changes(given: Mapping[str, Any] | None, asked: Iterable[Task]) -> Non
     `asked`: with owner, VO and parent at hand. Two statements, and some for each owner whose tasks get inputs.
     """
     changes, tasks = (given or {}).get("changes") or {}, list(asked)
+    faults = Faults()
+    not_available.check_given(changes, faults, "changes")
+    faults.raise_if_any()
     check_added(changes, tasks, "changes")
     _check_amount(changes, tasks)
 

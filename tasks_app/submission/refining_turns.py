@@ -17,6 +17,7 @@ from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
 from tasks_app.refining.base import CannotRefine, NotYet, ParentView, Refined, refine
+from tasks_app.refining.offered import check_refined
 from tasks_app.refining.values import NothingThere
 from tasks_app.submission import assignment, rerefining, storing
 from tasks_app.submission.rehearsal import check_offered, policy_of
@@ -51,6 +52,7 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
         refined = _check_names(task, found)
         if task.status == TaskStatus.REREFINE:
             refined = rerefining.with_kept(task, refined)
+        check_refined(refined.task)
         refined = assignment.placed(refined, params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)

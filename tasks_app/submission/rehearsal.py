@@ -85,6 +85,7 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
         faults = Faults()
         faults.add("", "refining", sentence(exc))
         faults.raise_if_any()
+    offered.check_refined(refined.task)
     said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
     return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
 

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tasks_app.params.not_available import NOT_AVAILABLE
 from tasks_app.params.specs import SPEC_KEYS
-from tasks_app.refining.offered import NOT_OFFERED
 
 HERE: Final = Path(__file__).parent
 WAITING: Final = HERE / "not_yet.md"
@@ -19,7 +19,7 @@ class Effect(NamedTuple):
     key: str
     reader: str
     test: str
-    filler: str
+    filler: str = ""
 
 
 def _cells(path: Path) -> list[list[str]]:
@@ -41,5 +41,5 @@ def not_yet() -> dict[str, str]:
 
 def refused() -> frozenset[str]:
     """Entries that are refused where they are given, a refused step with all that it may say."""
-    steps = {f"{step}:{key.name}" for step, keys in SPEC_KEYS.items() if step in NOT_OFFERED for key in keys}
-    return frozenset({f"task:{name}" for name in NOT_OFFERED} | steps)
+    steps = {f"{step}:{key.name}" for step, keys in SPEC_KEYS.items() if step in NOT_AVAILABLE for key in keys}
+    return frozenset({f"task:{name}" for name in NOT_AVAILABLE} | steps)

@@ -6,7 +6,7 @@
   fillers are `module:name`, where the name is a function, `Class.method` or constant, never the declaration; the source of each
   mentions the entry by its name, code or attribute. The test is `path::test`, or `path::test+helper` when a function or constant
   of that file mentions the entry instead. Who fills it is named for columns and for what brokers are given; the rest people fill.
-* the table of what is refused (`NOT_OFFERED`), with the sentence that people read.
+* the table of what is refused (`NOT_AVAILABLE`), with the sentence that people read.
 * `not_yet.md`, with what is missing. That list only shrinks: whoever gives an entry its effect takes the line out of it and puts
   one into the table, or the entry into the table of what is refused. A new entry never goes there.
 """

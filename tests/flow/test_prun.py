@@ -235,7 +235,7 @@ def test_pathena_runs_a_program_of_the_sandbox_and_says_when_a_release_is_missin
 def test_a_container_is_refused_before_anything_is_stored(site: Path) -> None:
     raw = give(site, RECORDED["container"], x="")
     with pytest.raises(
-        ParamErrors, match=r"^multiStepExec: This asks for payloads .* does not offer .*--containerImage"
+        ParamErrors, match=r"^multiStepExec: This asks for payloads .* does not offer\. .*--containerImage"
     ):
         submit(raw)
     assert not Task.objects.exists()

@@ -304,3 +304,4 @@ class TaskParameterSerializer(serializers.Serializer[Any]):
     longest = serializers.IntegerField(allow_null=True)
     choices = serializers.ListField(child=serializers.CharField())
     split_rule = serializers.CharField(allow_null=True)
+    refused = serializers.CharField(help_text="why this site refuses it, and what to do instead; empty: it is accepted")

@@ -13,16 +13,16 @@ from tests.flow.driving import parameters
 
 ADA = Caller("ada", frozenset({Role.PRODUCTION}))
 REFUSED: list[tuple[str, Any, str]] = [
-    ("maxNumJobs", 3, "nFiles or nEvents limit the work"),
-    ("totNumJobs", 3, "nFiles or nEvents limit the work"),
-    ("allowPartialFinish", True, "has a goal"),
+    ("maxNumJobs", 3, "nFiles or nEvents"),
+    ("totNumJobs", 3, "nFiles or nEvents"),
+    ("allowPartialFinish", True, "a goal"),
     ("nSitesPerJob", 2, "event service"),
     ("objectStore", "root^os.example^/es", "an object store"),
     ("esmergeSpec", {"transPath": "x", "jobParameters": "y"}, "event service"),
     ("putLogToOS", True, "logs are stored where the outputs are"),
     ("usePrefetcher", True, "allowInputLAN"),
     ("useZipToPin", True, "inputs are copied as they are"),
-    ("osMatching", True, "name the system in architecture"),
+    ("osMatching", True, "system in architecture"),
     ("pushJob", True, "pilots fetch jobs"),
     ("encJobParams", True, "as they are written"),
 ]

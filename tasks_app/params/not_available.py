@@ -1,0 +1,142 @@
+"""What JEDI has and this site has not: a task that asked for it would run without it, so it is refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from tasks_app.params.faults import Faults, join_path
+from tasks_app.params.keys import KEYS
+from tasks_app.params.split_codes import CODES
+from tasks_app.params.splitrule import SplitRule
+
+RULE: Final = "not available"
+"""The rule that such a parameter breaks, as clients read it."""
+_NOTHING: Final = frozenset({"", "0", "off", "none", "no", "false"})
+
+
+@dataclass(frozen=True, slots=True)
+class NotAvailable:
+    """What a parameter asks for, and what to do instead, as a sentence.
+
+    nothing   values that ask for no more than every task gets, beside 0, false, "off" and the like
+    """
+
+    asks_for: str
+    instead: str
+    nothing: tuple[object, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        return f"This asks for {self.asks_for}, which this site does not offer. {self.instead}"
+
+    def is_asked(self, value: object) -> bool:
+        """Whether a value asks for it."""
+        if isinstance(value, str):
+            return value.strip().lower() not in _NOTHING and value not in self.nothing
+        return bool(value) and value not in self.nothing
+
+
+_EVENT_SERVICE: Final = "Leave it out: each job gets its events when it is made (nEventsPerJob says how many)."
+_CLONES: Final = "Leave it out: a job that fails is tried again, elsewhere if need be."
+_ON_SITE: Final = "Use mergeOutput with mergeSpec: merge jobs join the files."
+_HPO: Final = "Submit a task for each round of points, and the next one when its results are there."
+_SEGMENTS: Final = "Submit a task for each segment."
+
+NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
+    {
+        "nEventsPerWorker": NotAvailable("event service", _EVENT_SERVICE),
+        "esFraction": NotAvailable("event service", _EVENT_SERVICE),
+        "esConvertible": NotAvailable("event service", _EVENT_SERVICE),
+        "nEsConsumers": NotAvailable("jobs that share the events of one input", _EVENT_SERVICE, (1,)),
+        "maxAttemptES": NotAvailable("attempts of event ranges", "Use maxAttempt, which counts attempts of files."),
+        "maxAttemptEsJob": NotAvailable("attempts of jobs of event service", "Use maxAttempt."),
+        "nJumboJobs": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
+        "maxJumboPerSite": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
+        "mergeEsOnOS": NotAvailable("merging of events in an object store", _EVENT_SERVICE),
+        "registerEsFiles": NotAvailable("files of single events", _EVENT_SERVICE),
+        "resurrectConsumers": NotAvailable("jobs of event service that are revived", _EVENT_SERVICE),
+        "switchEStoNormal": NotAvailable("jobs of event service", _EVENT_SERVICE),
+        "notDiscardEvents": NotAvailable("events of failed jobs that are kept", _EVENT_SERVICE),
+        "decAttOnFailedES": NotAvailable("jobs of event service", _EVENT_SERVICE),
+        "fineGrainedProc": NotAvailable("events that are handed out one by one", _EVENT_SERVICE),
+        "useJobCloning": NotAvailable("copies of jobs", _CLONES),
+        "inputPreStaging": NotAvailable(
+            "staging of inputs from tape", "Have the data copied to disk first, by a rule of data management."
+        ),
+        "hpoWorkflow": NotAvailable("an optimisation of hyper-parameters", _HPO),
+        "hpoRequestData": NotAvailable("an optimisation of hyper-parameters", _HPO),
+        "onSiteMerging": NotAvailable("merging at the site of a job", _ON_SITE),
+        "nEventsPerOutputFile": NotAvailable("merging at the site of a job", _ON_SITE),
+        "segmentedWork": NotAvailable("inputs that are divided into segments", _SEGMENTS),
+        "segmentSpecs": NotAvailable("inputs that are divided into segments", _SEGMENTS),
+        "multiStepExec": NotAvailable(
+            "payloads of several steps",
+            "An option of prun makes them, --containerImage; the command itself can run an image where its program is installed.",
+        ),
+        "writeInputToFile": NotAvailable(
+            "lists of inputs in files of their own", "The command line itself holds the names of the files (${IN})."
+        ),
+        "maxNumJobs": NotAvailable(
+            "a limit on the jobs of an optimisation of hyper-parameters",
+            "Use nFiles or nEvents to limit the work of a task.",
+        ),
+        "totNumJobs": NotAvailable(
+            "a number of points of an optimisation of hyper-parameters",
+            "Use nFiles or nEvents to limit the work of a task.",
+        ),
+        "allowPartialFinish": NotAvailable(
+            "jobs of event service that succeed with a part of their events",
+            "Give a goal to a task of which a part is enough.",
+        ),
+        "nSitesPerJob": NotAvailable("jobs of event service that share the events of one input", _EVENT_SERVICE, (1,)),
+        "objectStore": NotAvailable("an object store for the events of event service", _EVENT_SERVICE),
+        "esmergeSpec": NotAvailable("the merge step of event service", "Use mergeOutput with mergeSpec."),
+        "putLogToOS": NotAvailable("logs in an object store", "Leave it out: logs are stored where the outputs are."),
+        "usePrefetcher": NotAvailable(
+            "a program that fetches inputs while the payload runs",
+            "Leave it out: pilots stage inputs in, or payloads read them directly with allowInputLAN.",
+        ),
+        "useZipToPin": NotAvailable(
+            "pins on the zip files that contain inputs", "Leave it out: inputs are copied as they are."
+        ),
+        "osMatching": NotAvailable(
+            "queues with the operating system of the machine that submits",
+            "Name the system in architecture, such as x86_64-el9-gcc13-opt.",
+        ),
+        "pushJob": NotAvailable(
+            "jobs that a message broker brings to pilots", "Leave it out: pilots fetch jobs as soon as there are any."
+        ),
+        "encJobParams": NotAvailable(
+            "job parameters in Base64",
+            "Leave it out: parameters reach payloads as they are written, whatever characters they have.",
+        ),
+    }
+)
+"""By parameter."""
+_BY_CODE: Final[Mapping[str, str]] = MappingProxyType(
+    {code: name for name in NOT_AVAILABLE if (code := KEYS[name].code) is not None}
+)
+
+
+def check_given(given: Mapping[str, Any], faults: Faults, where: str = "") -> None:
+    """Add a fault for each parameter that asks for what there is not."""
+    _check(given.items(), faults, where)
+
+
+def check_rule(rule: SplitRule, faults: Faults) -> None:
+    """The same for the split rule that these parameters became: refiners add to what was given."""
+    _check(((name, _value_of(rule, code)) for code, name in _BY_CODE.items() if code in rule), faults)
+
+
+def _check(asked: Iterable[tuple[str, object]], faults: Faults, where: str = "") -> None:
+    for name, value in asked:
+        found = NOT_AVAILABLE.get(name)
+        if found is not None and found.is_asked(value):
+            faults.add(join_path(where, name), RULE, found.sentence)
+
+
+def _value_of(rule: SplitRule, code: str) -> object:
+    return rule.flag(code) if CODES[code].kind == "flag" else rule.get_int(code)

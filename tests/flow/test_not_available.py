@@ -1,0 +1,72 @@
+"""What this site has not is refused at each door, whatever asks for it: the submitter, a refiner, a change, an older row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jedisite.identity.callers import Caller, Role
+from tasks_app.models import Task, TaskParams
+from tasks_app.params.faults import ParamErrors
+from tasks_app.submission import known_names, parameter_changes, submitting
+from tests.flow.driving import add_dataset, parameters, reads, settle, status, submit, task
+from tests.flow.pilot import Pilot, drive
+from tests.flow.test_commands import command
+
+pytestmark = pytest.mark.usefixtures("books")
+BOSS = Caller("ada", frozenset({Role.PRODUCTION}))
+
+
+def production(**more: Any) -> dict[str, Any]:
+    add_dataset("lab.in", 2)
+    return parameters("lab.t", reads("lab.in"), vo="atlas", prodSourceLabel="managed", taskType="prod", **more)
+
+
+@pytest.mark.parametrize("asked", [{"esFraction": 1}, {"esConvertible": True}, {"notDiscardEvents": True}])
+def test_a_task_of_production_that_would_become_event_service_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(ParamErrors, match=f"{next(iter(asked))}: This asks for .*, which this site does not offer"):
+        submitting.submit(submitting.check(production(**asked), BOSS), by="ada")
+    assert not Task.objects.exists()
+
+
+def test_a_task_of_production_that_asks_for_none_of_it_is_taken() -> None:
+    raw = production(esFraction=0, esConvertible=False, nJumboJobs=0)
+    assert submitting.submit(submitting.check(raw, BOSS), by="ada").task_id
+
+
+def test_a_task_that_was_taken_before_breaks_with_the_sentence() -> None:
+    made = submit(production())
+    row = TaskParams.objects.get(pk=made)
+    row.params["esFraction"] = 1
+    row.save()
+    settle()
+    assert status(made) == "broken" and "esFraction: This asks for event service" in (task(made).error_dialog or "")
+
+
+def test_what_stands_in_the_split_rule_alone_is_seen_when_the_task_runs_again() -> None:
+    add_dataset("lab.t.in", 2)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
+    drive(Pilot())
+    Task.objects.filter(pk=made).update(split_rule=f"{task(made).split_rule},NJ=2")
+    add_dataset("lab.more", 2)
+    command(made, "incexec", parameters={"changes": {"dsForIN": "lab.more"}})
+    settle()
+    assert status(made) == "broken" and "nJumboJobs: This asks for jumbo jobs" in (task(made).error_dialog or "")
+
+
+@pytest.mark.parametrize("values", [{"nJumboJobs": 2}, {"nEventsPerWorker": 5}, {"nEsConsumers": 3}])
+def test_the_rule_of_an_open_task_is_not_changed_to_it(values: dict[str, Any]) -> None:
+    add_dataset("lab.t.in", 2)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
+    settle()
+    before = task(made).split_rule
+    with pytest.raises(ParamErrors, match=f"{next(iter(values))}: This asks for"):
+        parameter_changes.change_split_rule(made, values, by="ada", reason="faster")
+    assert task(made).split_rule == before
+
+
+def test_changes_that_come_with_a_command_are_refused_where_it_is_given() -> None:
+    with pytest.raises(ParamErrors, match=r"changes\.nJumboJobs: This asks for jumbo jobs"):
+        known_names.check_parameters({"changes": {"nJumboJobs": 2}})
+    known_names.check_parameters({"changes": {"nJumboJobs": None, "nEsConsumers": 1}})
