@@ -12,6 +12,7 @@ from django.apps import apps
 
 from brokerage_app.cases.analysis_settings import AnalysisFacts
 from brokerage_app.policy.parameters import PARAMETERS as CONFIGURATION
+from brokerage_app.policy.parameters import parse_key
 from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.retry_rules import Action, RetryParameters
@@ -47,6 +48,16 @@ class Entry:
 
     key: str
     words: frozenset[str]
+
+    def is_among(self, said: frozenset[str]) -> bool:
+        """Whether one of these words means it. Parameters of the configuration may have the name of a share or the like behind."""
+        if said & self.words:
+            return True
+        kind, _, name = self.key.partition(":")
+        component, _, key = name.partition(".")
+        return kind == "configuration" and any(
+            found[0].key == key for word in said if word.startswith(key) and (found := parse_key(component, word))
+        )
 
 
 @cache

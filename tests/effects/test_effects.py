@@ -46,7 +46,7 @@ def mentions(entry: Entry, place: str, *, test: bool = False) -> str:
     if None in found:
         return f"{place} is not there"
     said = frozenset[str]().union(*(words for words in found if words is not None))
-    return "" if said & entry.words else f"{place} does not mention {' or '.join(sorted(entry.words))}"
+    return "" if entry.is_among(said) else f"{place} does not mention {' or '.join(sorted(entry.words))}"
 
 
 def faults_of(effect: Effect) -> list[str]:
