@@ -50,7 +50,7 @@ class Entry:
     words: frozenset[str]
 
     def is_among(self, said: frozenset[str]) -> bool:
-        """Whether one of these words means it. Parameters of the configuration may have the name of a share or the like behind."""
+        """Whether one of these words means it. Keys of the configuration may have the name of a share or the like behind."""
         if said & self.words:
             return True
         kind, _, name = self.key.partition(":")
