@@ -33,10 +33,6 @@ class ResourceType:
     def is_single_core(self) -> bool:
         return self.min_cores == 1 and self.max_cores == 1
 
-    @property
-    def is_multi_core(self) -> bool:
-        return self.min_cores is not None and self.min_cores > 1
-
 
 DEFAULT_TABLE: Final = (
     ResourceType("SCORE", 1, 1, 0, 2000),

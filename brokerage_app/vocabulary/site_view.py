@@ -11,7 +11,6 @@ from brokerage_app.vocabulary.gpus import GpuRow
 
 ONLINE: Final = "online"
 STANDBY: Final = "standby"
-OFFLINE: Final = "offline"
 TEST: Final = "test"
 BROKEROFF: Final = "brokeroff"
 PAUSED: Final = "paused"

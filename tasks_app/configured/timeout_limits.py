@@ -102,9 +102,9 @@ def check_limits(**_: object) -> list[Error]:
     ]
 
 
-def pending_wait(label: str, priority: int, cause: throttling.Cause) -> timedelta:
-    """How long a task rests in pending: the quick retry if the installation has one, else by who could not place it."""
+def pending_wait(label: str, priority: int) -> timedelta:
+    """How long a task rests in pending: the quick retry if the installation has one, else by its label and priority."""
     quick = limit("task.quick_retry")
     if quick > timedelta():
         return quick
-    return throttling.pending_wait(label, priority, cause)
+    return throttling.pending_wait(label, priority)

@@ -128,16 +128,6 @@ _TASK_ROWS: Final = (
         "pending",
     ),
     Timeout(
-        "task.pending_nucleus",
-        "task",
-        ("pending",),
-        "no nucleus; production",
-        30 * MINUTE,
-        "returns to its earlier state",
-        "B 8.5",
-        "pending",
-    ),
-    Timeout(
         "task.assigning",
         "task",
         ("assigning",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
 from jedisite.vocabulary.words import plural
 from tasks_app.domain import refusal_codes
@@ -26,8 +26,6 @@ EXHAUSTED_LIMIT: Final = timedelta(days=10)
 """The JEDI document's; the running system's template has 48 hours, which an installation may pass instead."""
 PENDING_LIMIT: Final = timedelta(days=7)
 GOAL_CHECK: Final = timedelta(minutes=60)
-
-Cause = Literal["job_broker", "task_broker", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +191,17 @@ def auto_pause(view: FailureView, limits: PauseLimits) -> TaskStep | None:
     return None
 
 
-def pending_wait(label: str, priority: int, cause: Cause = "other") -> timedelta:
+def pending_wait(label: str, priority: int) -> timedelta:
     """How long a pending task rests before it tries again.
 
-    The brokerage document: 1 h for jobs of production, 30 min for the choice of a nucleus, 20 min for analysis.
-    Urgent production returns sooner: after 10 min from priority 950, after 30 min from 900.
+    The brokerage document: 1 h for jobs of production, 20 min for analysis. Urgent production returns sooner: after
+    10 min from priority 950, after 30 min from 900.
     """
     if label in ("user", "panda"):
         return timedelta(minutes=20)
-    wait = timedelta(minutes=30 if cause == "task_broker" else 60)
     if priority >= 950:
-        return min(wait, timedelta(minutes=10))
-    return min(wait, timedelta(minutes=30)) if priority >= 900 else wait
+        return timedelta(minutes=10)
+    return timedelta(minutes=30 if priority >= 900 else 60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +209,7 @@ class PendingView:
     """A pending task.
 
     since         when it became pending
-    due           when it is tried again; None is after `pending_wait`
+    due           when it is tried again
     frozen_since  when it last did anything; None while it waits for its parent or for staging, which has no time-out
     parent        status of the parent task, None without one
     """
@@ -220,11 +217,8 @@ class PendingView:
     old_status: str | None
     since: datetime
     frozen_since: datetime | None
-    label: str = "managed"
-    priority: int = 0
-    cause: Cause = "other"
+    due: datetime
     parent: str | None = None
-    due: datetime | None = None
 
 
 def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_LIMIT) -> TaskStep | None:
@@ -239,8 +233,7 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
         days = limit / timedelta(days=1)
         detail = f"no progress was possible since {view.frozen_since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
         return TaskStep(Reason(refusal_codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
-    due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
-    if now < due:
+    if now < view.due:
         return None
     seconds = int((now - view.since).total_seconds())
     waited = plural(seconds, "second") if seconds < 60 else plural(seconds // 60, "minute")

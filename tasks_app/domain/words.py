@@ -150,4 +150,3 @@ def is_final_task(status: str) -> bool:
 
 
 JOB_TONE_ORDER: Final = [status.value for status in JobStatus]
-TASK_TONE_ORDER: Final = [status.value for status in TaskStatus]

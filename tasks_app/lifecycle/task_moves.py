@@ -19,7 +19,6 @@ from tasks_app.domain.states import (
     TaskStatus,
     check_task_move,
 )
-from tasks_app.domain.throttling import Cause
 from tasks_app.lifecycle import outbox
 from tasks_app.lifecycle.claims import LostClaimError
 from tasks_app.models import Task, TaskParams, TaskStatusLog
@@ -186,10 +185,6 @@ def wake_tasks(task_ids: Sequence[int], *agents: str) -> None:
     kick(*agents)
 
 
-_CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task_broker"}
-"""The agent that parks a task sets the wait; see `timeout_limits.pending_wait`."""
-
-
 @transaction.atomic
 def set_aside(
     task_id: int,
@@ -203,12 +198,12 @@ def set_aside(
 ) -> None:
     """Put a task into pending with the reason for people to read; it is tried again after `wait`.
 
-    Without a wait, or with none to speak of, the table of time-outs says how long, by who could not place the task.
+    Without a wait, or with none to speak of, the table of time-outs says how long, by its label and priority.
     `parent_ran`: the reason is that its parent had not ended; when that has ended since, the task is tried again at once.
     """
     if not wait:
         label, priority = Task.objects.values_list("prod_source_label", "current_priority").get(pk=task_id)
-        wait = timeout_limits.pending_wait(label or "", priority or 0, _CAUSES.get(by, "other"))
+        wait = timeout_limits.pending_wait(label or "", priority or 0)
     more: dict[str, Any] = {"error_dialog": reason}
     if not frozen:
         more["frozen_time"] = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from django.db import models
 from django.db.models import F, Q
@@ -25,16 +24,6 @@ MADE_TYPES = OUTPUT_TYPES + UNMERGED_TYPES
 TEMPLATE_TYPES = ("tmpl_output", "tmpl_log", "tmpl_trn_output", "tmpl_trn_log")
 DATASET_TYPES = (*INPUT_TYPES, "pp_input", "random_seed", CONSTITUENT, *MADE_TYPES, *TEMPLATE_TYPES)
 LOG_TYPES = ("log", "pp_log", "trn_log")
-COUNTERS = (
-    "nfiles",
-    "nfilestobeused",
-    "nfilesused",
-    "nfilesfinished",
-    "nfilesfailed",
-    "nfilesonhold",
-    "nfileswaiting",
-    "nfilesmissing",
-)
 
 
 def seen_status(use: str, status: str | None, files: int, finished: int) -> str | None:
@@ -71,9 +60,6 @@ class DatasetQuerySet(models.QuerySet["Dataset"]):
         """Inputs whose files the feeder lists: new ones, those to be updated, and those that grow."""
         unread = Q(status__isnull=True) | Q(status__in=TO_BE_FED)
         return self.filter(unread | Q(state="mutable"), type__in=INPUT_TYPES).exclude(type="pseudo_input")
-
-    def hung(self, locked_before: datetime) -> DatasetQuerySet:
-        return self.filter(locked_by__isnull=False, locked_time__lt=locked_before)
 
 
 class Dataset(models.Model):

@@ -37,24 +37,10 @@ class FileQuerySet(models.QuerySet["File"]):
             found &= ~GIVEN_UP
         return self.filter(found)
 
-    def producers(self, lfn: str, *, scope: str | None, type: str = "output") -> models.QuerySet[File, tuple[int, int]]:
-        """(task id, dataset id) of what made a file of this name."""
-        return self.filter(lfn=lfn, scope=scope, type=type).values_list("task_id", "dataset_id")
-
-    def of_task(self, task_id: int, type: str) -> FileQuerySet:
-        return self.filter(task_id=task_id, type=type)
-
     def of_dataset(self, task_id: int, dataset_id: int, type: str, status: str | None = None) -> FileQuerySet:
         """Files of one dataset of a task, in one state if a state is given, in the order in which they came."""
         found = self.filter(task_id=task_id, dataset_id=dataset_id, type=type)
         return (found if status is None else found.filter(status=status)).order_by("id")
-
-    def to_be_processed(self, task_id: int, dataset_id: int, type: str) -> FileQuerySet:
-        """Files that are ready and have attempts left."""
-        return self.of_dataset(task_id, dataset_id, type, FileStatus.READY).filter(attempt__lt=F("max_attempt"))
-
-    def by_ids(self, ids: Iterable[int]) -> FileQuerySet:
-        return self.filter(id__in=list(ids))
 
     def all_of_dataset(self, dataset_id: int, task_id: int) -> FileQuerySet:
         return self.filter(task_id=task_id, dataset_id=dataset_id)

@@ -31,10 +31,6 @@ class TaskQuerySet(models.QuerySet["Task"]):
         jobs = [Exists(jobs.objects.filter(task_id=OuterRef("pk"))) for jobs in (Job, JobArchive)]
         return self.exclude(~jobs[0], ~jobs[1], status=TaskStatus.BROKEN)
 
-    def hung(self, locked_before: datetime) -> TaskQuerySet:
-        """Tasks whose lock is older than the given time: the process that took it is gone."""
-        return self.filter(locked_by__isnull=False, locked_time__lt=locked_before)
-
 
 STUCK: Final = (TaskStatus.PENDING, TaskStatus.ASSIGNING)
 """A task in these is tried again and again: it leaves its state for a moment, and `frozen_time` is when it got there first."""

@@ -27,7 +27,6 @@ KIND_TITLES: dict[Kind, str] = {
 _ARTICLES: dict[Kind, str] = {"text": "", "flag": "", "object": "an ", "any": ""}
 
 MOST_NAMES = 10_000
-INT4 = 2**31 - 1
 NINE_DIGITS = 999_999_999
 
 

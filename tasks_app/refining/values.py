@@ -52,8 +52,6 @@ class Defaults:
 
     vo: str = "local"
     trans_path: str = "run_command"
-    build_trans_path: str = "build_command"
-    merge_trans_path: str = "merge_command"
     core_count: int = 1
     ram_count: int = 2000
     ram_unit: str = "MBPerCore"

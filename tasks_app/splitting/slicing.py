@@ -77,19 +77,6 @@ class Slicer:
                 self.begun = (self.begun + number) % size
 
 
-def slice_events(
-    files: Iterable[SourceFile],
-    per_slice: int,
-    *,
-    first_event: int = 1,
-    even: bool = False,
-    most_events: int | None = None,
-    respect_lumiblock: bool = False,
-) -> Iterator[Slice]:
-    """Cut files into slices from the first on; the parameters are those of `Slicer`."""
-    return Slicer(per_slice, first_event, even, most_events, respect_lumiblock).cut(files)
-
-
 def _even_size(events: int, target: int) -> int:
     pieces = max(1, -(-events // target))
     return max(1, -(-events // pieces))

@@ -35,8 +35,6 @@ from tasks_app.submission.assignment import check_share
 from tasks_app.submission.rehearsal import rehearse
 from tasks_app.submission.resource_typing import with_type
 
-LONGEST_SHARE = 32
-
 
 class CannotChangeError(ValueError):
     """The task is in no state to be changed; the sentence says which."""

@@ -113,8 +113,8 @@ class Case:
     after: Callable[[], bool]
 
 
-def _rests(by: str = "job_generator", priority: int = 500, **more: Any) -> Case:
-    made = put_aside(by, priority, **more)
+def _rests(priority: int = 500, **more: Any) -> Case:
+    made = put_aside("job_generator", priority, **more)
     since = task(made).state_change_time
     assert since
     return Case(since, lambda now: pending.run(now=now).items, lambda: status(made) == "ready")
@@ -286,7 +286,6 @@ def _sample(share: str, rows: int) -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "task.quick_retry": _rests,
     "task.pending": lambda: _rests(**PRODUCTION),
-    "task.pending_nucleus": lambda: _rests("task_broker", **PRODUCTION),
     "task.pending_analysis": _rests,
     "task.pending_900": lambda: _rests(priority=900, **PRODUCTION),
     "task.pending_950": lambda: _rests(priority=950, **PRODUCTION),

@@ -53,7 +53,7 @@ def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None)
     if task.parent_id and task.parent_id != task_id:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
     since = task.state_change_time or task.creation_date
-    view = PendingView(task.old_status, since, task.frozen_time, parent=parent, due=site_waits.due(task, changed))
+    view = PendingView(task.old_status, since, task.frozen_time, site_waits.due(task, changed), parent)
     step = leave_pending(view, now, longest)
     if step is None:
         claims.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))

@@ -90,8 +90,6 @@ class Outcome:
     failed: int = 0
     verdicts: int = 0
     task_waits: dict[tuple[str, int], list[float]] = field(default_factory=dict)
-    idle_while_waiting_s: float = 0.0
-    slot_seconds_while_waiting: float = 0.0
 
 
 class Simulation:

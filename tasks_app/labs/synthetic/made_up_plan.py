@@ -17,8 +17,6 @@ YOUNG_S: Final = 3 * 3600.0
 LARGEST_PART: Final = 0.05
 """Of all files, the most that one task has."""
 SCOUTS: Final = 10
-HIDDEN_SHARE: Final = "US=2"
-"""The split rule of tasks whose scouts have not reported: most of the input is held back."""
 
 _BEGIN: Final = ("registered", "defined", "assigning", "ready")
 _RAN: Final = (*_BEGIN, "scouting", "scouted", "running")

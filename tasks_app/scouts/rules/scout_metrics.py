@@ -134,16 +134,6 @@ class Measured:
     tags: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MergeMeasured:
-    """What finished merge jobs say about later ones: columns mergeWalltime, mergeRamCount and their units."""
-
-    walltime: int | None
-    walltime_unit: str
-    ram_mb: int | None
-    ram_unit: str
-
-
 def core_power_of(site: str, benchmarks: Mapping[str, float], queue_power: float | None) -> float:
     """HS06 per core of a job's host: its benchmark for the site, else the mean of its benchmarks, else the queue's, else 10."""
     if benchmarks.get(site, 0) > 0:
@@ -194,14 +184,6 @@ def measure(samples: Sequence[JobSample], presets: Presets, settings: MetricSett
         cpu_efficiency_percent=percentile(e, 50) if (e := efficiencies_percent(samples)) else None,
         tags=tuple((name, job) for name, job in tags if job is not None),
     )
-
-
-def measure_merge(
-    samples: Sequence[JobSample], ram_unit: str, base_ram_mb: int = 0, settings: MetricSettings | None = None
-) -> MergeMeasured:
-    """The same for merge jobs, of which only walltime and memory are kept."""
-    found = measure(samples, Presets(ram_unit=ram_unit, base_ram_mb=base_ram_mb), settings)
-    return MergeMeasured(found.walltime, found.walltime_unit, found.ram_mb, ram_unit)
 
 
 def _ran(samples: Sequence[JobSample]) -> list[JobSample]:

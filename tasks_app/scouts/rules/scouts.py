@@ -16,7 +16,6 @@ from tasks_app.params.splitrule import SplitRule
 
 SCOUT_PRIORITY: Final = 901
 """Scout jobs have at least this priority."""
-SUB_CHUNKS_PER_SITE: Final = 2
 CHECK_EVERY: Final = timedelta(minutes=10)
 EARLY_PERCENT: Final = 50
 """With this share of jobs finished, scouts are judged before all have ended."""

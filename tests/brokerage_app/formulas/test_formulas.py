@@ -92,14 +92,12 @@ def test_the_default_table_has_a_type_for_every_job(cores: int, memory_mb: int) 
 
 
 def test_kinds_of_resource_types() -> None:
-    kinds = {
-        row.name: (row.is_single_core, row.is_multi_core, row.is_high_memory) for row in resource_types.DEFAULT_TABLE
-    }
+    kinds = {row.name: (row.is_single_core, row.is_high_memory) for row in resource_types.DEFAULT_TABLE}
     assert kinds == {
-        "SCORE": (True, False, False),
-        "SCORE_HIMEM": (True, False, True),
-        "MCORE": (False, True, False),
-        "MCORE_HIMEM": (False, True, True),
+        "SCORE": (True, False),
+        "SCORE_HIMEM": (True, True),
+        "MCORE": (False, False),
+        "MCORE_HIMEM": (False, True),
     }
 
 

@@ -12,7 +12,6 @@ from tasks_app.domain.states import TASK_MOVES, TaskStatus
 from tasks_app.domain.throttling import (
     BoostLimits,
     BoostView,
-    Cause,
     ExhaustedView,
     FailureView,
     PauseLimits,
@@ -142,31 +141,29 @@ def test_failing_tasks_are_paused(view: FailureView, limits: PauseLimits, paused
 
 
 @pytest.mark.parametrize(
-    ("label", "priority", "cause", "minutes"),
+    ("label", "priority", "minutes"),
     [
-        ("managed", 100, "job_broker", 60),
-        ("managed", 100, "task_broker", 30),
-        ("managed", 899, "other", 60),
-        ("managed", 900, "job_broker", 30),
-        ("managed", 950, "job_broker", 10),
-        ("managed", 950, "task_broker", 10),
-        ("user", 100, "job_broker", 20),
-        ("panda", 1000, "other", 20),
+        ("managed", 100, 60),
+        ("managed", 899, 60),
+        ("managed", 900, 30),
+        ("managed", 949, 30),
+        ("managed", 950, 10),
+        ("user", 100, 20),
+        ("panda", 1000, 20),
     ],
 )
-def test_how_long_a_task_rests(label: str, priority: int, cause: Cause, minutes: int) -> None:
-    assert pending_wait(label, priority, cause) == timedelta(minutes=minutes)
+def test_how_long_a_task_rests(label: str, priority: int, minutes: int) -> None:
+    assert pending_wait(label, priority) == timedelta(minutes=minutes)
 
 
-RESTING = PendingView("ready", ago(minutes=60), ago(days=1))
+RESTING = PendingView("ready", ago(minutes=60), ago(days=1), NOW)
 
 
 @pytest.mark.parametrize(
     ("view", "wanted"),
     [
         (RESTING, "back"),
-        (replace(RESTING, since=ago(minutes=59)), None),
-        (replace(RESTING, since=ago(minutes=20), label="user"), "back"),
+        (replace(RESTING, due=ago(minutes=-1)), None),
         (replace(RESTING, frozen_since=ago(days=7)), "exhausted"),
         (replace(RESTING, frozen_since=ago(days=7), since=NOW), "exhausted"),
         (replace(RESTING, frozen_since=ago(days=8), parent="running"), "back"),
@@ -181,9 +178,9 @@ def test_pending_tasks_try_again_or_are_given_up(view: PendingView, wanted: str 
 
 
 def test_one_minute_is_one() -> None:
-    step = leave_pending(replace(RESTING, since=ago(minutes=1), due=NOW), NOW)
+    step = leave_pending(replace(RESTING, since=ago(minutes=1)), NOW)
     assert step is not None and step.reason.detail == "returns to ready after 1 minute"
-    step = leave_pending(replace(RESTING, since=NOW - timedelta(seconds=10), due=NOW), NOW)
+    step = leave_pending(replace(RESTING, since=NOW - timedelta(seconds=10)), NOW)
     assert step is not None and step.reason.detail == "returns to ready after 10 seconds"
 
 

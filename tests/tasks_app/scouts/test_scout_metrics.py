@@ -20,7 +20,6 @@ from tasks_app.scouts.rules.scout_metrics import (
     expected_jobs,
     group_size_gb,
     measure,
-    measure_merge,
 )
 
 MB = 2**20
@@ -222,11 +221,6 @@ def test_leaks_and_efficiency() -> None:
     found = measure(sample, Presets())
     assert (found.leak_kb_s_per_core, found.leak_chi2) == (1.5, 2)
     assert found.cpu_efficiency_percent == (13 + 90) / 2
-
-
-def test_merge_jobs_give_walltime_and_memory() -> None:
-    found = measure_merge([job(cpu_s=7200, input_mb=100, max_pss_kb=1000 * 1024)], "MB")
-    assert (found.walltime, found.ram_mb, found.ram_unit) == (108, 1100, "MB")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,11 +10,11 @@ from hypothesis import strategies as st
 from tasks_app.splitting.seeds import take_seeds
 from tasks_app.splitting.slicing import (
     Slice,
+    Slicer,
     SourceFile,
     pseudo_records,
     sequence_length,
     sequence_names,
-    slice_events,
     without_short_tails,
 )
 
@@ -34,6 +37,10 @@ def test_first_events_count_through_all_slices(files: list[SourceFile], per_slic
     for piece in slice_events(files, per_slice, first_event=first):
         assert piece.first_event == expected
         expected += (piece.end_event or 0) - (piece.start_event or 0) + 1
+
+
+def slice_events(files: list[SourceFile], per_slice: int, **more: Any) -> Iterator[Slice]:
+    return Slicer(per_slice, **more).cut(files)
 
 
 def spans(slices: object) -> list[tuple[str, int | None, int | None]]:
