@@ -1,6 +1,6 @@
 """A pytest plug-in: how the tests are shared out when several processes run them (`-n`).
 
-Tests of whole sites mostly wait, for pilots and for watch dogs, and the others compute. So there is one process more than the
+Tests of whole sites mostly wait, for pilots and for watchdogs, and the others compute. So there is one process more than the
 two cores that it takes: two begin with what waits, one after the other in each, and the third with what computes longest.
 """
 

@@ -1,4 +1,4 @@
-"""Admin of the classes of queues, users and tasks in analysis: a watch dog writes them, people look at them."""
+"""Admin of the classes of queues, users and tasks in analysis: a watchdog writes them, people look at them."""
 
 from __future__ import annotations
 

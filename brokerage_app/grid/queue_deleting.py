@@ -1,4 +1,4 @@
-"""Why a queue cannot be deleted: it still has jobs, which no watch dog would handle afterwards.
+"""Why a queue cannot be deleted: it still has jobs, which no watchdog would handle afterwards.
 
 Jobs and tasks are of other apps, which register what counts theirs.
 """

@@ -1,6 +1,6 @@
 """From the database to a snapshot of the grid: few statements, and what has not changed is not read again.
 
-Descriptions, the network and what the watch dog of statistics finds out are kept in the process. Their tables have
+Descriptions, the network and what the watchdog of statistics finds out are kept in the process. Their tables have
 triggers that give each part of the grid a new token with every change (`grid_versions`). A load asks for the tokens first,
 and in the same statement for counts of jobs and for slots, which expire: these are read each time.
 """

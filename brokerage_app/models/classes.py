@@ -1,4 +1,4 @@
-"""Classes of queues and tasks in analysis, and what they are made of. A watch dog writes them, by sets."""
+"""Classes of queues and tasks in analysis, and what they are made of. A watchdog writes them, by sets."""
 
 from __future__ import annotations
 

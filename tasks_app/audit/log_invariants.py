@@ -9,7 +9,7 @@ from tasks_app.domain.states import JOB_FINAL
 
 _JOB_ENDS = ", ".join(f"'{status}'" for status in sorted(JOB_FINAL))
 STALE_AFTER = "10 minutes"
-"""Claims are freed after five minutes by a watch dog that looks twice a minute."""
+"""Claims are freed after five minutes by a watchdog that looks twice a minute."""
 
 # ruff: noqa: S608 - every piece is a constant of this module
 ROWS: tuple[tuple[str, str, str], ...] = (

@@ -1,4 +1,4 @@
-"""The one table of time-outs: of tasks, jobs, datasets, locks and records. Watch dogs take their limits from here only.
+"""The one table of time-outs: of tasks, jobs, datasets, locks and records. Watchdogs take their limits from here only.
 
 Each row says what it concerns, from when it counts, its limit and what happens then, and where it comes from: T is the
 JEDI document, B the brokerage page, S the running system (lifecycle).
@@ -31,7 +31,7 @@ class Timeout:
     default    the limit of the documents
     effect     what happens when it is over
     source     T (JEDI document), B (brokerage page) or S (running system), with the section
-    agent      the watch dog that acts
+    agent      the watchdog that acts
     setting    the environment variable that sets the limit, if there is one, and what it counts
     """
 

@@ -1,5 +1,5 @@
 """Numbers on jobs that brokers read. Counts of open jobs are filled by one statement, by whoever needs them first; users and
-what queues have done lately are the watch dog's.
+what queues have done lately are the watchdog's.
 """
 
 from __future__ import annotations

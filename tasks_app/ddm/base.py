@@ -107,7 +107,7 @@ class Maker(NamedTuple):
 
 
 SITE = Maker("")
-"""The site itself: who runs it, and its watch dogs. They may do everything; what they register belongs to nobody else."""
+"""The site itself: who runs it, and its watchdogs. They may do everything; what they register belongs to nobody else."""
 
 
 class UnknownDatasetError(LookupError):

@@ -100,11 +100,11 @@ class JobStatus(StrEnum):
 T, J = TaskStatus, JobStatus
 
 ASKED_OF_ANY = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
-"""What a command or a watch dog can ask of every active task."""
+"""What a command or a watchdog can ask of every active task."""
 
 
 def _task(*nexts: TaskStatus) -> frozenset[TaskStatus]:
-    """What an active task may become: the given states, and those that a command or a watch dog can ask of any."""
+    """What an active task may become: the given states, and those that a command or a watchdog can ask of any."""
     return frozenset(nexts) | ASKED_OF_ANY
 
 

@@ -108,7 +108,7 @@ def why(job: JobColumns, now: datetime | None = None) -> dict[str, Any]:
 
 
 def _silence(job: JobColumns) -> tuple[datetime, timedelta] | None:
-    """Since when its pilot is silent, and for how long it may be: what the watch dog asks of the job."""
+    """Since when its pilot is silent, and for how long it may be: what the watchdog asks of the job."""
     queue = Queue.objects.filter(pk=job.site).first()
     view = job_timeouts.JobView(
         job.id,

@@ -1,6 +1,6 @@
 """Claims: one process at a time works on a task. A claim is its lock with a fence, a number that grows with each claim and move.
 
-Whoever comes late, after the watch dog has freed his claim, has an old fence and can write nothing.
+Whoever comes late, after the watchdog has freed his claim, has an old fence and can write nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def claim_tasks(
 
     Tasks that another holds are skipped, those that `agent` leaves aside after an error, and those that wait for their
     time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
-    `release_task`; the watch dog frees what its holder left.
+    `release_task`; the watchdog frees what its holder left.
 
     With `turns` work queues take turns, and in each of them users.
     """

@@ -154,7 +154,7 @@ def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None
 def command_of_ours(
     task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None
 ) -> bool:
-    """A watch dog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
+    """A watchdog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
     try:
         give_command(task_id, command, by=by, reason=reason, parameters=parameters)
     except CommandRefusedError:

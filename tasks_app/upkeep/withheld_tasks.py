@@ -26,7 +26,7 @@ from tasks_app.upkeep.rules.withholding import Reader, Source, WithholdLimits, w
 
 ME = "task_withholder"
 HELD_FOR: Final = 1.5
-"""Periods of the watch dog for which a task is held: longer than until the next look."""
+"""Periods of the watchdog for which a task is held: longer than until the next look."""
 READ = "read_lan"
 _TASKS = """
 SELECT t.jeditaskid, coalesce(t.prodsourcelabel, ''), coalesce(t.vo, ''), t.iointensity, coalesce(t.currentpriority, 0),

@@ -53,7 +53,7 @@ WORKERS: tuple[Callable[[], Pass], ...] = (
     goals.run,
 )
 """They carry tasks on, or hold them."""
-WATCH_DOGS: tuple[Callable[[], Pass], ...] = (
+WATCHDOGS: tuple[Callable[[], Pass], ...] = (
     lost_jobs.run,
     job_timeouts.run,
     boost.run,
@@ -62,7 +62,7 @@ WATCH_DOGS: tuple[Callable[[], Pass], ...] = (
     archive.run,
 )
 """They look after the work of the others: at the end of it is early enough."""
-AGENTS = WORKERS + WATCH_DOGS
+AGENTS = WORKERS + WATCHDOGS
 ROUNDS = 60
 
 
@@ -177,17 +177,17 @@ def _counted(run: Callable[[], Pass]) -> Callable[[], int]:
 
 
 def settle(*others: Callable[[], int]) -> None:
-    """Those who carry tasks on or hold them, and others in turn with them, until none of them has anything to do; then the watch
-    dogs look, and whatever one of them has moved is carried on.
+    """Those who carry tasks on or hold them, and others in turn with them, until none of them has anything to do; then the
+    watchdogs look, and whatever one of them has moved is carried on.
 
     Who found nothing is not asked again before somebody else has moved something.
     """
-    workers, dogs = [*map(_counted, WORKERS), *others], [*map(_counted, WATCH_DOGS)]
+    workers, dogs = [*map(_counted, WORKERS), *others], [*map(_counted, WATCHDOGS)]
     for _ in range(ROUNDS):
         _until_idle(workers)
         if not sum(dog() for dog in dogs):
             return
-    raise AssertionError(f"the watch dogs still find something after {ROUNDS} rounds")
+    raise AssertionError(f"the watchdogs still find something after {ROUNDS} rounds")
 
 
 def _until_idle(everybody: Sequence[Callable[[], int]]) -> None:

@@ -339,7 +339,7 @@ def test_many_waiting_jobs_are_activated_by_one_statement() -> None:
     assert len(few) < 12, [q["sql"][:100] for q in few]
 
 
-def test_the_watch_dog_finds_jobs_whose_library_came_without_anybody_seeing() -> None:
+def test_the_watchdog_finds_jobs_whose_library_came_without_anybody_seeing() -> None:
     made = build_task(files=2)
     until_built(made)
     Pilot().work(1)

@@ -132,7 +132,7 @@ def test_jobs_time_out_after_what_is_configured(rule: str, rows: list[tuple[str,
         ("running", {}, [(*HEARTBEAT, "1", "lab")], 60),
     ],
 )
-def test_a_job_is_said_to_be_lost_when_its_watch_dog_ends_it(
+def test_a_job_is_said_to_be_lost_when_its_watchdog_ends_it(
     state: str, limits: dict[str, float], rows: list[tuple[str, str, str, str]], minutes: float, settings: Any
 ) -> None:
     settings.JEDI_LIMITS = limits

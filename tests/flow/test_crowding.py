@@ -1,4 +1,4 @@
-"""Watch dogs over jobs of queues and users that have too many or too few: fast rebrokerage, the massage of priorities."""
+"""Watchdogs over jobs of queues and users that have too many or too few: fast rebrokerage, the massage of priorities."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def task_with_jobs(number: int, name: str = "lab.t", share: str = "MC", **more: 
     return made
 
 
-def test_both_watch_dogs_are_registered() -> None:
+def test_both_watchdogs_are_registered() -> None:
     assert {"rebrokerage", "user_priorities"} <= set(REGISTRY)
 
 

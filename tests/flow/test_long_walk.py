@@ -70,7 +70,7 @@ class LongWalk(Walk):
         return [scouted, ranges, numbered, second, third]
 
     def time_passes(self) -> None:
-        """A watch dog looks with a clock that is ahead."""
+        """A watchdog looks with a clock that is ahead."""
         now = timezone.now() + self.chance.choice((timedelta(minutes=6), timedelta(hours=3), timedelta(days=11)))
         self.chance.choice((commando.run, pending.run, exhausted.run, job_timeouts.run))(now=now)
 

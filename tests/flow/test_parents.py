@@ -157,7 +157,7 @@ def test_a_child_waits_for_its_parent_with_a_sentence_and_then_is_done() -> None
 def settle_without_pilots() -> None:
     for _ in range(5):
         agents_turn()
-    # The pending watch dog has just sent the child to look again.
+    # The pending watchdog has just sent the child to look again.
     from tasks_app.agents import refiner
 
     refiner.run()

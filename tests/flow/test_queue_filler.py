@@ -43,7 +43,7 @@ def fill(after: timedelta) -> int:
     return queue_filler.run(now=timezone.now() + after).items
 
 
-def test_the_watch_dog_is_registered() -> None:
+def test_the_watchdog_is_registered() -> None:
     assert "queue_filler" in REGISTRY
 
 

@@ -256,10 +256,10 @@ def test_a_task_that_stays_long_in_the_midst_of_a_command_gets_it_again() -> Non
     assert status(made) == "aborted"
 
 
-def test_a_watch_dog_that_only_moves_a_task_to_finishing_is_enough() -> None:
+def test_a_watchdog_that_only_moves_a_task_to_finishing_is_enough() -> None:
     made, pilot = running_task(at_pilot=1)
     task_moves.move_task(made, "exhausted", by="test", remember=True)
-    task_moves.move_task(made, "finishing", by="a watch dog")
+    task_moves.move_task(made, "finishing", by="a watchdog")
     later = timezone.now() + LATER
     commando.run(now=later)
     assert states(made) == {"cancelled": 5, "running": 1}

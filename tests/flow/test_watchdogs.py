@@ -1,4 +1,4 @@
-"""Watch dogs over tasks, on real tasks: nothing happens just before a limit, and the right thing just after."""
+"""Watchdogs over tasks, on real tasks: nothing happens just before a limit, and the right thing just after."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def put_aside(by: str = "job_generator", priority: int = 500, **more: Any) -> in
 
 @dataclass
 class Case:
-    """When a time-out began to count, what the watch dog does at a moment, and what is true after it has acted."""
+    """When a time-out began to count, what the watchdog does at a moment, and what is true after it has acted."""
 
     since: datetime
     act: Callable[[datetime], int]

@@ -1,4 +1,4 @@
-"""Watch dog: final jobs move to the archive after the retention time; their parameters and reports go with the months."""
+"""Watchdog: final jobs move to the archive after the retention time; their parameters and reports go with the months."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: tasks with too many failed jobs are paused, and with them running tasks of the same request type."""
+"""Watchdog: tasks with too many failed jobs are paused, and with them running tasks of the same request type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: the last jobs of nearly complete tasks are hurried: priority 900 and the share Express."""
+"""Watchdog: the last jobs of nearly complete tasks are hurried: priority 900 and the share Express."""
 
 from __future__ import annotations
 

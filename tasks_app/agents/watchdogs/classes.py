@@ -1,4 +1,4 @@
-"""Watch dog: classes of queues and of analysis tasks are worked out anew; tasks of class S go to the express share."""
+"""Watchdog: classes of queues and of analysis tasks are worked out anew; tasks of class S go to the express share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: exhausted tasks that nobody has acted on are finished with their present outputs.
+"""Watchdog: exhausted tasks that nobody has acted on are finished with their present outputs.
 
 They are finished by a command, as a user would give it: queued jobs end, files that are left get no more attempts, and
 the post-processor closes the books.

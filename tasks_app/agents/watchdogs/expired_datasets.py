@@ -1,4 +1,4 @@
-"""Watch dog: datasets that tasks made and that need not be kept any longer are deleted with their files."""
+"""Watchdog: datasets that tasks made and that need not be kept any longer are deleted with their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: running tasks that have reached their goal, and have tried every file, are finished gently."""
+"""Watchdog: running tasks that have reached their goal, and have tried every file, are finished gently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: jobs whose pilot sends no heartbeats fail, so that their files are tried again."""
+"""Watchdog: jobs whose pilot sends no heartbeats fail, so that their files are tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: failures, counts of ended jobs, and fingerprints that nobody has classified are deleted after their time."""
+"""Watchdog: failures, counts of ended jobs, and fingerprints that nobody has classified are deleted after their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: messages and mails that are done with are deleted after their time."""
+"""Watchdog: messages and mails that are done with are deleted after their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: samples are deleted after their time; those of pairs of site and share, of which there are many, sooner."""
+"""Watchdog: samples are deleted after their time; those of pairs of site and share, of which there are many, sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: sandboxes that nobody used for long, and that no open task needs, are removed; left-over files are swept."""
+"""Watchdog: sandboxes that nobody used for long, and that no open task needs, are removed; left-over files are swept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: workers, what their instances said, and commands are deleted after their time. Times are PanDA's."""
+"""Watchdog: workers, what their instances said, and commands are deleted after their time. Times are PanDA's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: jobs that were being made while their task was paused are held back or ended too."""
+"""Watchdog: jobs that were being made while their task was paused are held back or ended too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: pending tasks return to their earlier state, or become exhausted after too long.
+"""Watchdog: pending tasks return to their earlier state, or become exhausted after too long.
 
 Those that no site would take return sooner when the grid has changed since (`tasks_app/lifecycle/site_waits.py`).
 

@@ -1,4 +1,4 @@
-"""Watch dog: queues of production that have been empty for a while get some large tasks for themselves."""
+"""Watchdog: queues of production that have been empty for a while get some large tasks for themselves."""
 
 from __future__ import annotations
 

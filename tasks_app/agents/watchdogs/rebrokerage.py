@@ -1,4 +1,4 @@
-"""Watch dog: queues that hold far more jobs of a share than they start give the excess back (fast rebrokerage)."""
+"""Watchdog: queues that hold far more jobs of a share than they start give the excess back (fast rebrokerage)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: looks up the replicas of open tasks' inputs again when the stored answer is old."""
+"""Watchdog: looks up the replicas of open tasks' inputs again when the stored answer is old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: an input that waits to be fed, of a task that does not, is fed after all: the task returns to defined.
+"""Watchdog: an input that waits to be fed, of a task that does not, is fed after all: the task returns to defined.
 
 This happens when an input was changed or added while the task went on. Without it the task would wait for ever, since
 the job generator uses only inputs that are ready and the post-processor waits for the others.

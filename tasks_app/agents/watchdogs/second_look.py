@@ -1,4 +1,4 @@
-"""Watch dog: tasks at work are measured anew from their finished jobs: the first ones, and when 5 and 100 have finished."""
+"""Watchdog: tasks at work are measured anew from their finished jobs: the first ones, and when 5 and 100 have finished."""
 
 from __future__ import annotations
 

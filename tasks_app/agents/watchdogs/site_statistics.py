@@ -1,4 +1,4 @@
-"""Watch dog: numbers of queues that brokers read. Jobs and users, starts, pilots, workers, disk I/O, transfers."""
+"""Watchdog: numbers of queues that brokers read. Jobs and users, starts, pilots, workers, disk I/O, transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: claims on tasks whose holder is gone are freed. Their fence rises, so a holder that wakes up writes nothing."""
+"""Watchdog: claims on tasks whose holder is gone are freed. Their fence rises, so a holder that wakes up writes nothing."""
 
 from __future__ import annotations
 

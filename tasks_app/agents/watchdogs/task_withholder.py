@@ -1,4 +1,4 @@
-"""Watch dog: tasks with high I/O wait while their input is only at full queues or unreadable storage."""
+"""Watchdog: tasks with high I/O wait while their input is only at full queues or unreadable storage."""
 
 from __future__ import annotations
 

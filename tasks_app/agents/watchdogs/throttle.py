@@ -1,6 +1,6 @@
-"""Watch dog: tasks whose files need many attempts pause between them; throttled tasks go on when their time is over.
+"""Watchdog: tasks whose files need many attempts pause between them; throttled tasks go on when their time is over.
 
-Tasks that are throttled for their user (`type=` in the dialog) belong to the watch dog of user caps, unless nothing is
+Tasks that are throttled for their user (`type=` in the dialog) belong to the watchdog of user caps, unless nothing is
 left to hold.
 """
 

@@ -1,4 +1,4 @@
-"""Watch dog: no user and no working group takes all slots, nor all of the network."""
+"""Watchdog: no user and no working group takes all slots, nor all of the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch dog: raises the priority of jobs of users who have had less than other users."""
+"""Watchdog: raises the priority of jobs of users who have had less than other users."""
 
 from __future__ import annotations
 

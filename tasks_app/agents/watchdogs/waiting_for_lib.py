@@ -1,4 +1,4 @@
-"""Watch dog: jobs that have waited for long for a library whose build has ended are started or ended.
+"""Watchdog: jobs that have waited for long for a library whose build has ended are started or ended.
 
 The agent of libraries does so at once; this one finds what it can have missed.
 """

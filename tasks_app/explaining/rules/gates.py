@@ -22,7 +22,7 @@ LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
 AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
-"""Agents without which a task does not get on; watch dogs are none."""
+"""Agents without which a task does not get on; watchdogs are none."""
 STAGING: Final = frozenset({T.STAGING, T.STAGED})
 UNREFINED: Final = frozenset({T.REGISTERED, T.REREFINE, T.TOINCEXEC, T.TOPREPROCESS, T.PREPROCESSING})
 ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORTING, T.TOBROKEN})

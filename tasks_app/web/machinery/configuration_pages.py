@@ -31,7 +31,7 @@ TITLES: Final[Mapping[str, str]] = {
     "rebroker": "Rebrokerage",
     "job_timeout": "Time-outs of jobs",
     "watcher": "Heartbeats",
-    "watchdog": "Watch dogs of tasks",
+    "watchdog": "Watchdogs of tasks",
     "anal_watchdog": "Data in transfer",
     "user_output": "User outputs",
     "task_withholder": "Withholding tasks",

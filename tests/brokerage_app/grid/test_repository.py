@@ -250,7 +250,7 @@ def test_links_are_read_from_values_of_the_last_hour() -> None:
     assert later.links == {} and later.to_nucleus == {}
 
 
-def test_what_the_watch_dog_of_statistics_found_is_on_the_queue() -> None:
+def test_what_the_watchdog_of_statistics_found_is_on_the_queue() -> None:
     queue()
     QueueActivity.objects.create(
         site="A",

@@ -97,7 +97,7 @@ def test_several_that_count_at_once_agree(make_job: Callable[..., Job]) -> None:
     assert [jobs for jobs, _ in counted().values()] == [5]
 
 
-def test_the_watch_dog_writes_users_starts_transfers_and_disk_use(
+def test_the_watchdog_writes_users_starts_transfers_and_disk_use(
     queues: None, make_task: Callable[..., Task], make_job: Callable[..., Job]
 ) -> None:
     task = make_task(disk_io=800)

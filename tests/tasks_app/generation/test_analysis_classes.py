@@ -1,4 +1,4 @@
-"""The watch dog that classifies queues, users and tasks, on real rows; and what the broker is told of them."""
+"""The watchdog that classifies queues, users and tasks, on real rows; and what the broker is told of them."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ def test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_un
     def slow(task_id: int, fence: int) -> None:
         time.sleep(0.06)
         claims.release_task(task_id, fence)
-        # Meanwhile the watch dog has freed the last one, and another process claimed it.
+        # Meanwhile the watchdog has freed the last one, and another process claimed it.
         Task.objects.filter(pk=made[3]).update(fence=F("fence") + 1, locked_by="q")
 
     assert claims.for_each(claimed, slow, by="refiner", for_s=0.05) == 1
