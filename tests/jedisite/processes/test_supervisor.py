@@ -148,7 +148,7 @@ def test_a_child_can_be_said_to_die_of_another_signal(tmp_path):
 import signal
 from jedisite.processes.supervisor import Process, Supervisor
 with Supervisor(lambda event: print(event.detail, flush=True)) as supervisor:
-    child = "trap '' TERM; echo > {ready}; while :; do sleep 600; done"
+    child = "trap '' TERM; echo > {ready}; exec sleep 600"
     supervisor.start(Process("child", ("/bin/sh", "-c", child), dies_of=signal.SIGKILL))
     supervisor.run()
 """
