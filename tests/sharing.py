@@ -1,7 +1,8 @@
 """A pytest plug-in: how the tests are shared out when several processes run them (`-n`).
 
-Tests of whole sites mostly wait, for pilots and for watchdogs, and the others compute. So there is one process more than the
-two cores that it takes: two begin with what waits, one after the other in each, and the third with what computes longest.
+Tests of whole sites mostly wait, for pilots and for watchdogs, and the others compute. So there are two processes more than
+the two cores that it takes: two begin with what waits, one after the other in each, and the others with what computes longest.
+With one more only, each tenth second of the processors passed unused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LONGEST_FIRST = (
     "tests/flow/test_watchdogs.py",
     "tests/fuzz/",
     "tests/flow/test_long_walk.py",
-    "tests/test_admin.py",
+    "tests/test_admin",
     "tests/test_house.py",
     "tests/jedisite/server/test_web_worker.py",
     "tests/jedisite/processes/",
@@ -44,9 +45,13 @@ LONGEST_FIRST = (
     "tests/jedisite/identity/test_identity.py",
     "tests/tasks_app/dispatch/test_report",
     "tests/tasks_app/generation/test_generating",
+    "tests/tasks_app/web/tasks/test_offers.py",
     "tests/tasks_app/api/",
     "tests/browser/",
     "tests/flow/",
+    "tests/tasks_app/inputs/test_feeding.py",
+    "tests/tasks_app/web/lists/",
+    "tests/test_",
 )
 """Beginnings of paths. What takes minutes must not be what the others wait for at the end."""
 
