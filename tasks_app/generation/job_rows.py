@@ -14,6 +14,7 @@ from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
+from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES
@@ -280,12 +281,20 @@ class SiteJobs:
     def output_files(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         for stream, ids, lfns in zip(self.streams, numbers.output_ids, names, strict=True):
             middle = f"\t{stream.dataset_id}\t{stream.type}\t"
-            dataset = _field(stream.dataset)
-            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t{dataset}\t{dataset}\t{_field(stream.endpoint)}\t0\n"
+            dataset, endpoint = _field(stream.dataset), _field(self._endpoint_of(stream))
+            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t{dataset}\t{dataset}\t{endpoint}\t0\n"
             is_log = stream.type in LOG_TYPES
             for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
                 guid = str(uuid.uuid4()) if is_log else NULL
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"
+
+    def _endpoint_of(self, stream: OutputStream) -> str:
+        """Where files of an output go: to its own place, or where they stay."""
+        if not self.task.stays:
+            return stream.endpoint
+        user = self.task.label in ANALYSIS_LABELS
+        own = (user and self.site.analysis_outputs) or self.site.outputs
+        return own[0] if own else stream.endpoint
 
     def params(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         render = self.template.render

@@ -177,7 +177,8 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
     scouting = _is_scouting(task, rule, masters)
     needs = of_work(needs, task, rule, masters, now, scouting=scouting)
     places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in outputs)
-    needs = replace(needs, outputs=tuple(dict.fromkeys(places)))
+    # Outputs that stay where they are made go to the storage of whatever site is chosen, which is asked of each.
+    needs = replace(needs, outputs=() if rule.flag("SO") else tuple(dict.fromkeys(places)))
     return TurnFacts(
         task=task,
         fence=fence,
@@ -300,5 +301,6 @@ def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: 
         push=rule.flag("PC"),
         cloud=task.cloud if rule.flag("CV") else None,
         nucleus=task.nucleus,
+        stays=rule.flag("SO"),
         addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
     )

@@ -326,7 +326,11 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("resurrectConsumers", "SC", "Revive event-service jobs"),
     ("reuseSecOnDemand", "RO", "Use secondary files again when they run out, even while their dataset still gets more"),
     ("runUntilClosed", "RC", "Run until the input dataset is closed"),
-    ("stayOutputOnSite", "SO", "Leave outputs where they are made"),
+    (
+        "stayOutputOnSite",
+        "SO",
+        "Outputs stay at the storage of the queue where they are made",
+    ),
     ("switchEStoNormal", "SE", "Turn event-service jobs into normal ones"),
     ("useExhausted", "UX", "Use the exhausted state"),
     ("useFileAsSourceLFN", "UF", "Take name fields from the file, not the dataset"),

@@ -123,6 +123,24 @@ def test_a_task_of_production_gets_a_nucleus_and_its_outputs_go_there_from_where
     assert status(made) == "done"
 
 
+def test_outputs_that_stay_where_they_are_made_are_not_gathered() -> None:
+    made = fed(files=120, stayOutputOnSite=True)
+    choose()
+    agents_turn()
+    assert task(made).nucleus == "BNL"
+    sites = {job.id: job.site for job in jobs(made)}
+    stored = JobFile.objects.exclude(type="input").values_list("job_id", "destination_se")
+    assert {(sites[job], place) for job, place in stored} == {
+        ("BNL_Q", "BNL_DATADISK"),
+        ("CERN_Q", "CERN_DATADISK"),
+        ("SMALL_Q", "SMALL_DATADISK"),
+    }
+    for name in ("CERN_Q", "BNL_Q", "SMALL_Q"):
+        drive(Pilot(site=name))
+    settle()
+    assert status(made) == "done"
+
+
 @pytest.mark.parametrize(("draw", "nucleus"), [(0.0, "BNL"), (0.49, "BNL"), (0.51, "CERN"), (0.99, "CERN")])
 def test_chance_decides_between_nuclei_of_the_same_weight(draw: float, nucleus: str) -> None:
     made = fed()

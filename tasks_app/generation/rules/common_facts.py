@@ -50,6 +50,8 @@ class TaskFacts:
     """What its jobs give as their cloud (CV of the split rule)."""
     nucleus: str | None = None
     """Where outputs are gathered."""
+    stays: bool = False
+    """Whether outputs stay at the storage of the queue at which they are made (SO of the split rule)."""
     addresses: tuple[str, ...] = ()
     """The user's own list of inputs, which nobody stages: a record `000007:name` stands for the eighth."""
 
