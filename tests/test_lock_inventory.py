@@ -44,6 +44,7 @@ TESTED: dict[str, str] = {
     "tasks_app/messaging/publishing.py:place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
     "tasks_app/messaging/sending.py:claim_mails": f"{_PASSED}[mails]",
     "tasks_app/outcomes/task_progress.py:book_progress": (f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"),
+    "tasks_app/outcomes/task_progress.py:_FORECAST": f"{_LOCKS}:test_a_forecast_is_booked_where_the_row_is_free",
     "tasks_app/outcomes/finishing.py:finish": _ENDED,
     "tasks_app/outcomes/finishing.py:finish 2": _ENDED,
     "tasks_app/agents/watchdogs/archive.py:run": f"{_PASSED}[old_jobs]",

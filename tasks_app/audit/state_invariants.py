@@ -43,6 +43,30 @@ ROWS: tuple[tuple[str, str, str], ...] = (
          WHERE status IN ('pending', 'throttled', 'exhausted') AND coalesce(errordialog, '') = ''""",
     ),
     (
+        "metadata_mark_of_complete_tasks",
+        "Only a task that is done or finished has the mark by which catalogues of metadata find complete ones.",
+        """
+        SELECT jeditaskid, status, amiflag FROM jedi_tasks WHERE amiflag = 'READY' AND status NOT IN ('done', 'finished')""",
+    ),
+    (
+        "forecast_of_working_task",
+        "Only a task that makes jobs has an expected end, with the time at which it was worked out.",
+        """
+        SELECT jeditaskid, status, ttcpredicted, ttcpredictiondate FROM jedi_tasks
+         WHERE (ttcpredicted IS NULL) <> (ttcpredictiondate IS NULL)
+            OR (ttcpredicted IS NOT NULL AND status NOT IN ('ready', 'scouting', 'running'))""",
+    ),
+    (
+        "failure_rate_is_percent",
+        "The failure rate of a task is between 0 and 100.",
+        "SELECT jeditaskid, failurerate FROM jedi_tasks WHERE failurerate NOT BETWEEN 0 AND 100",
+    ),
+    (
+        "serial_within_its_limit",
+        "No template of file names has given a number above its highest.",
+        "SELECT jeditaskid, outtempid, serialnr, maxserialnr FROM jedi_output_template WHERE serialnr - 1 > maxserialnr",
+    ),
+    (
         "output_is_in_its_container",
         "A dataset that a task has made for a container is in that container.",
         """

@@ -22,6 +22,7 @@ from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import dataset_moves, file_uses, outbox
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import is_tracked
+from tasks_app.params.placeholders import BadTemplate
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
 
@@ -152,11 +153,13 @@ def _take_numbers(
             serials.append(serials[-1])  # all outputs of one group have its number
             continue
         cursor.execute(
-            "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr",
+            "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr, maxserialnr",
             [count, stream.template_id],
         )
         row = cursor.fetchone()
         assert row is not None
+        if row[1] is not None and row[0] - 1 > row[1]:
+            raise BadTemplate(f"no numbers are left for the files of {stream.stream}: the highest is {row[1]}")
         serials.append(range(row[0] - count, row[0]))
     if seeds is None:
         return Numbers(jobs, output_ids, serials), []

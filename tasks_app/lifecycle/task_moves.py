@@ -15,6 +15,7 @@ from jedisite.agents.passes import kick
 from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import (
     TASK_FINAL,
+    TASK_GENERATING,
     IllegalMoveError,
     TaskStatus,
     check_task_move,
@@ -25,6 +26,10 @@ from tasks_app.models import Task, TaskParams, TaskStatusLog
 from tasks_app.models.task import STUCK
 
 HOST = socket.gethostname()[:128]
+
+READY: Final = "READY"
+"""The mark by which catalogues of metadata find tasks whose outputs are complete."""
+SUCCEEDED: Final = (TaskStatus.DONE, TaskStatus.FINISHED)
 
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.REGISTERED: ("refiner",),
@@ -93,6 +98,12 @@ def move_task(
     if remember:
         # Pending over pending keeps the state from before the first.
         changed["old_status"] = task.old_status if task.status == to and task.old_status else task.status
+    if to in SUCCEEDED:
+        changed["ami_flag"] = READY
+    elif old in TASK_FINAL:
+        changed["ami_flag"] = None
+    if to not in TASK_GENERATING:
+        changed |= {"ttc_predicted": None, "ttc_prediction_date": None}
     changed.setdefault("frozen_time", (task.frozen_time or now) if to in STUCK else None)
     for name, value in changed.items():
         setattr(task, name, value)

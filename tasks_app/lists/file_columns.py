@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from jedisite.web.columns import Batch, Column, Columns, Row
 from tasks_app.domain.job_errors import ALL_FIELDS, main_error
@@ -44,6 +44,24 @@ def _of_datasets(rows: Sequence[Row]) -> Mapping[Any, Row]:
     return {row["id"]: {"dataset": names.get(row["dataset_id"], "")} for row in rows}
 
 
+_PROCESSING: Final = {
+    **dict.fromkeys(("pending", "defined", "waiting", "assigned", "activated", "throttled", "sent"), "queued"),
+    "holding": "running",
+}
+
+
+def _processing(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """How far the job of each running file is, in JEDI's words; of others their own state. One query."""
+    wanted = {row["job_id"] for row in rows if row["status"] == "running" and row["job_id"]}
+    states = dict(Job.objects.filter(pk__in=wanted).values_list("id", "status")) if wanted else {}
+
+    def of(row: Row) -> str:
+        state = states.get(row["job_id"]) if row["status"] == "running" else None
+        return _PROCESSING.get(state, state) if state else str(row["status"])
+
+    return {row["id"]: {"proc_status": of(row)} for row in rows}
+
+
 FILES = Columns(
     File,
     (
@@ -51,7 +69,6 @@ FILES = Columns(
         Column("id", "Number", "id", shown=False),
         Column("type", "Use"),
         Column("status", "Status", "status", source="seen_status"),
-        Column("proc_status", "Merge status", "text", shown=False),
         Column("attempt", "Attempts", "number", help="ended attempts"),
         Column("max_attempt", "Max", "number", help="maximum number of attempts"),
         Column("failed_attempt", "Failed", "number", help="failed attempts"),
@@ -67,9 +84,13 @@ FILES = Columns(
         Column("job_id", "Job", "id", help="the current job of the file, or the last one"),
         Column("size", "Size", "bytes"),
         Column("events", "Events", "number"),
+        Batch(
+            (Column("proc_status", "Processing", shown=False, help="how far the job that has the file is"),),
+            _processing,
+            needs=("status", "job_id"),
+        ),
         Batch((Column("dataset", "Dataset", "name"),), _of_datasets, needs=("dataset_id",)),
         Column("dataset_id", "Dataset number", "number_plain", shown=False),
-        Column("is_waiting", "Waits", shown=False),
         Column("start_event", "First event", "number", shown=False),
         Column("end_event", "Last event", "number", shown=False),
         Column("lumi_block", "Lumi block", "number", shown=False),

@@ -182,7 +182,29 @@ TASKS = Columns(
         Column("modification_time", "Changed", "ago", shown=False),
         Column("throttled_time", "Throttled", "ago", shown=False),
         Column("ttc_requested", "Deadline", "ago", shown=False),
-        Column("ttc_predicted", "Expected end", "ago", shown=False),
+        Column(
+            "ttc_predicted",
+            "Expected end",
+            "ago",
+            shown=False,
+            help="at the rate at which its last hours finished files",
+        ),
+        Column(
+            "ttc_prediction_date", "Expectation of", "ago", shown=False, help="when its expected end was worked out"
+        ),
+        Column(
+            "failure_rate",
+            "Failure rate",
+            "percent",
+            shown=False,
+            help="failed among ended jobs, archived ones too",
+        ),
+        Column("super_status", "Coarse status", shown=False, help="as production systems and pbook show it"),
+        Column("ami_flag", "Metadata", shown=False, help="READY: outputs are complete, for catalogues of metadata"),
+        Column(
+            "rescue_time", "Rescued", "ago", shown=False, help="when it was last freed from a process that was gone"
+        ),
+        Column("term_condition", "Submitted from", shown=False, help="operating system of the submitting machine"),
         Column("cpu_efficiency", "CPU efficiency", "percent", shown=False),
         Column("error_dialog", "Message", "sentence", shown=False),
     ),

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Now
 
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.super_status import OTHERS, STATES_OF
 from tasks_app.models.fields import big, moment, number, small, text
 from tasks_app.models.job import Job, JobArchive
 
@@ -95,7 +96,7 @@ class Task(models.Model):
         "brokerage_app.WorkQueue", models.SET_NULL, null=True, blank=True, db_column="workqueue_id", db_index=False
     )
     progress = small("progress")
-    failure_rate = small("failurerate")
+    failure_rate = small("failurerate", help_text="failed jobs among ended jobs, in per cent")
     error_dialog = models.TextField(null=True, blank=True, db_column="errordialog")
     country_group = text("countrygroup", 20)
     parent_id = big("parent_tid", help_text="equals the task's own id when it has no parent")
@@ -103,7 +104,20 @@ class Task(models.Model):
     ticket_id = text("ticketid", 50)
     ticket_system_type = text("ticketsystemtype", 32)
     state_change_time = moment("statechangetime")
-    super_status = text("superstatus", 64)
+    super_status = models.GeneratedField(
+        expression=Case(
+            *(
+                When(status__in=STATES_OF[coarse], then=Value(coarse))
+                for coarse in sorted(STATES_OF)
+                if coarse != OTHERS
+            ),
+            default=Value(OTHERS),
+        ),
+        output_field=models.CharField(max_length=64),
+        db_persist=True,
+        db_column="superstatus",
+        help_text="coarse state of the task",
+    )
     campaign = text("campaign", 32)
     merge_ram_count = number("mergeramcount")
     merge_ram_unit = text("mergeramunit", 32)
@@ -118,13 +132,13 @@ class Task(models.Model):
     cpu_time_unit = text("cputimeunit", 32)
     cpu_efficiency = small("cpuefficiency")
     base_walltime = number("basewalltime")
-    ami_flag = text("amiflag", 10)
+    ami_flag = text("amiflag", 10, help_text="READY when the task is done or finished, for catalogues of metadata")
     nucleus = text("nucleus", 52)
     base_ram_count = number("baseramcount")
     ttc_requested = moment("ttcrequested")
-    ttc_predicted = moment("ttcpredicted")
+    ttc_predicted = moment("ttcpredicted", help_text="when it will end at the rate of its last hours")
     ttc_prediction_date = moment("ttcpredictiondate")
-    rescue_time = moment("rescuetime")
+    rescue_time = moment("rescuetime", help_text="when it was last freed from a process that was gone")
     request_type = text("requesttype", 36)
     gshare = text("gshare", 32)
     use_jumbo = text("usejumbo", 1)
@@ -138,7 +152,13 @@ class Task(models.Model):
     attempt = small("attemptnr")
     container_name = text("container_name", 200)
     job_label = text("job_label", 20)
-    real_modification_time = moment("realmodificationtime")
+    # Modification times are never set back here: both are the same.
+    real_modification_time = models.GeneratedField(
+        expression=F("modification_time"),  # type: ignore[arg-type]
+        output_field=models.DateTimeField(),
+        db_persist=True,
+        db_column="realmodificationtime",
+    )
     framework = text("framework", 50)
     activated_time = moment("activatedtime")
     queued_time = moment("queuedtime")

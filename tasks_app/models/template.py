@@ -14,7 +14,7 @@ class OutputTemplate(models.Model):
     task_id = models.BigIntegerField(db_column="jeditaskid")
     dataset = models.ForeignKey(Dataset, models.CASCADE, db_column="datasetid", related_name="output_templates")
     file_name_template = models.CharField(max_length=256, db_column="filenametemplate")
-    max_serial = number("maxserialnr")
+    max_serial = number("maxserialnr", help_text="highest number of a file")
     serial = models.IntegerField(db_column="serialnr", db_default=1, help_text="number of the next file")
     source_name = text("sourcename", 256)
     stream_name = text("streamname", 20)

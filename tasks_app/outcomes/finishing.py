@@ -19,7 +19,7 @@ from tasks_app.outcomes.dataset_endings import end_datasets, must_pause
 from tasks_app.outcomes.endings import end_jobs, open_jobs
 from tasks_app.outcomes.output_check import Findings
 from tasks_app.outcomes.rules.task_endings import Ending, ending_of
-from tasks_app.outcomes.task_progress import progress_of
+from tasks_app.outcomes.task_progress import failure_rate_of, progress_of
 
 ME = "post_processor"
 JOBS_END_WAIT = timedelta(seconds=5)
@@ -76,6 +76,7 @@ def finish(task_id: int, fence: int) -> None:
         error_dialog=_dialog(task, ended, found),
         old_status=None,
         progress=progress_of(task_id),
+        failure_rate=failure_rate_of(task_id),
     )
     settle_children(task_id, ended.status, by=ME)
 
@@ -100,6 +101,7 @@ def _pause(task: Task, ended: Ending, found: Findings) -> None:
         error_dialog=reason,
         old_status=ended.status,
         progress=progress_of(task.id),
+        failure_rate=failure_rate_of(task.id),
     )
 
 

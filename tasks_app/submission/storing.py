@@ -22,6 +22,8 @@ from tasks_app.submission.resource_typing import resource_type
 ME = "refiner"
 PREPROCESSING_RECORD = "preprocessing"
 PREPROCESSING_ATTEMPTS = 3
+HIGHEST_SERIAL = 9_999_999
+"""The highest number of an output: the books of JEDI have seven digits for it."""
 ATTRIBUTES = {str(field.column): field.attname for field in Task._meta.concrete_fields}
 """The attribute of the task model for each column of JEDI's table."""
 SET_BY_MOVES = frozenset(
@@ -116,6 +118,7 @@ def create_templates(task_id: int, templates: Iterable[OutputTemplate], rows: Se
                 dataset=rows[template.dataset],
                 file_name_template=template.filenametemplate,
                 serial=template.serialnr,
+                max_serial=HIGHEST_SERIAL,
                 stream_name=template.streamname,
                 out_type=template.outtype,
             )

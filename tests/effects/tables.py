@@ -11,6 +11,7 @@ from tasks_app.params.specs import SPEC_KEYS
 
 HERE: Final = Path(__file__).parent
 WAITING: Final = HERE / "not_yet.md"
+EMPTY: Final = HERE.parents[1] / "docs/decisions/067-columns-that-nobody-fills.md"
 
 
 class Effect(NamedTuple):
@@ -37,6 +38,11 @@ def effects() -> tuple[Effect, ...]:
 def not_yet() -> dict[str, str]:
     """Entries without an effect that is shown, each with what is missing. Nothing is ever added."""
     return {key: missing for key, missing in _cells(WAITING)}
+
+
+def empty() -> frozenset[str]:
+    """Columns that stay empty, or are another spelling, as a decision says; each with the reason."""
+    return frozenset(f"column:{column}" for column, why in _cells(EMPTY) if why)
 
 
 def refused() -> frozenset[str]:

@@ -7,6 +7,7 @@
   mentions the entry by its name, code or attribute. The test is `path::test`, or `path::test+helper` when a function or constant
   of that file mentions the entry instead. Who fills it is named for columns and for what brokers are given; the rest people fill.
 * the table of what is refused (`NOT_AVAILABLE`), with the sentence that people read.
+* the table of columns that stay empty, in a decision (`EMPTY`), with the reason.
 * `not_yet.md`, with what is missing. That list only shrinks: whoever gives an entry its effect takes the line out of it and puts
   one into the table, or the entry into the table of what is refused. A new entry never goes there.
 """
@@ -20,7 +21,7 @@ import pytest
 
 from tests.effects import sources
 from tests.effects.entries import Entry, entries
-from tests.effects.tables import Effect, effects, not_yet, refused
+from tests.effects.tables import Effect, effects, empty, not_yet, refused
 
 DECLARATIONS = re.compile(
     r"tasks_app\.params\.(keys|split_codes|specs|items|command_parameters|acts|clientwords|differences|resubmission)$"
@@ -29,8 +30,10 @@ DECLARATIONS = re.compile(
 """Modules that say what there is, or only show it."""
 FILLED = ("needs", "input", "replica", "facts", "queue", "column")
 """Kinds of entries that code fills."""
-PEOPLE = "people"
-"""Who fills what is entered in the admin."""
+PEOPLE, DATABASE = "people", "database"
+"""Who fills what is entered in the admin, and what the database works out from other columns."""
+LISTS = "tasks_app.lists."
+"""A column for people is read where they see it."""
 
 
 def mentions(entry: Entry, place: str, *, test: bool = False) -> str:
@@ -39,7 +42,8 @@ def mentions(entry: Entry, place: str, *, test: bool = False) -> str:
     if not name:
         return f"{place} is no place"
     if not test:
-        if DECLARATIONS.search(path):
+        is_shown = entry.key.startswith("column:") and path.startswith(LISTS)
+        if DECLARATIONS.search(path) and not is_shown:
             return f"{place} is where things are declared or shown"
         path = sources.path_of(path)
     found = [sources.words(path, one.replace("::", ".")) for one in name.split("+")]
@@ -56,7 +60,7 @@ def faults_of(effect: Effect) -> list[str]:
     found = [mentions(entry, effect.reader), mentions(entry, effect.test, test=True)]
     if not re.search(r"::(\w+::)?test_\w+(\+\w+)*$", effect.test):
         found.append(f"{effect.test} is no test")
-    if effect.filler and effect.filler != PEOPLE:
+    if effect.filler and effect.filler not in (PEOPLE, DATABASE):
         found.append(mentions(entry, effect.filler))
     elif not effect.filler and effect.key.partition(":")[0] in FILLED:
         found.append("nobody fills it")
@@ -64,13 +68,13 @@ def faults_of(effect: Effect) -> list[str]:
 
 
 def test_every_entry_stands_in_one_place() -> None:
-    places = Counter([*(effect.key for effect in effects()), *not_yet(), *refused()])
+    places = Counter([*(effect.key for effect in effects()), *not_yet(), *refused(), *empty()])
     assert [key for key, times in places.items() if times > 1] == []
     assert sorted(entries().keys() - places.keys()) == []
 
 
 def test_no_entry_is_left_of_what_is_gone() -> None:
-    assert sorted((not_yet().keys() | refused()) - entries().keys()) == []
+    assert sorted((not_yet().keys() | refused() | empty()) - entries().keys()) == []
 
 
 @pytest.mark.parametrize("kind", sorted({key.partition(":")[0] for key in entries()}))

@@ -34,6 +34,10 @@ BREAKS: dict[str, str] = {
     "file_in_one_open_job": f"""
         INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type)
         SELECT {_OPEN_JOB}, jeditaskid, datasetid, fileid, lfn, type FROM job_files WHERE fileid = {_A_RUNNING}""",
+    "metadata_mark_of_complete_tasks": "UPDATE jedi_tasks SET amiflag = 'READY' WHERE status = 'running'",
+    "forecast_of_working_task": f"UPDATE jedi_tasks SET ttcpredicted = now() WHERE jeditaskid = {_DONE_TASK}",
+    "failure_rate_is_percent": "UPDATE jedi_tasks SET failurerate = 101",
+    "serial_within_its_limit": "UPDATE jedi_output_template SET maxserialnr = serialnr - 2",
     "finished_file_has_job": f"UPDATE jobs SET jobstatus = 'failed' WHERE pandaid = {_ENDED_JOB}",
     "file_processed_once": f"""
         INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type)

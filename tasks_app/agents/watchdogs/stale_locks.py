@@ -26,7 +26,8 @@ def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
             """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
                                  AND (lockedby = ANY(%s) OR lockedtime <= %s)
                                  FOR UPDATE SKIP LOCKED)
-               UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp()
+               UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp(),
+                      rescuetime = clock_timestamp()
                  FROM stale WHERE t.jeditaskid = stale.jeditaskid RETURNING t.jeditaskid, t.status""",
             [dead, before],
         )

@@ -13,8 +13,9 @@ from django.db import models
 from tasks_app.models import Job, JobFile, Task
 
 _TASK = """
-jediTaskID taskName status userName creationDate modificationTime startTime endTime frozenTime prodSourceLabel workingGroup
-vo coreCount taskType processingType taskPriority currentPriority architecture transUses transHome transPath termCondition
+jediTaskID taskName status superStatus userName creationDate modificationTime startTime endTime frozenTime
+prodSourceLabel workingGroup vo coreCount taskType processingType taskPriority currentPriority
+architecture transUses transHome transPath termCondition
 splitRule walltime walltimeUnit outDiskCount outDiskUnit workDiskCount workDiskUnit ramCount ramUnit ioIntensity
 ioIntensityUnit workQueue_ID progress failureRate errorDialog reqID oldStatus cloud site countryGroup parent_tid eventService
 ticketID ticketSystemType stateChangeTime campaign mergeRamCount mergeRamUnit mergeWalltime mergeWalltimeUnit

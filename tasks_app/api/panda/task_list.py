@@ -10,7 +10,7 @@ from django.db.models import Q, Sum
 from jedisite.identity.people import accounts_named
 from tasks_app.api.panda.panda_names import TASK, rows_told
 from tasks_app.api.panda.wire import BadCallError
-from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.super_status import STATES_OF
 from tasks_app.models import Dataset
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.task import TaskQuerySet
@@ -19,41 +19,6 @@ LONGEST_VALUE = 1000
 MOST_TASKS = 5000
 """Tasks that one call lists."""
 MOST_ALTERNATIVES = 50
-
-_SUPER: Mapping[TaskStatus, str] = {
-    TaskStatus.REGISTERED: "registered",
-    TaskStatus.READY: "ready",
-    **{
-        status: "submitting"
-        for status in (
-            TaskStatus.DEFINED,
-            TaskStatus.ASSIGNING,
-            TaskStatus.STAGING,
-            TaskStatus.STAGED,
-            TaskStatus.TOPREPROCESS,
-            TaskStatus.PREPROCESSING,
-            TaskStatus.SCOUTING,
-            TaskStatus.SCOUTED,
-        )
-    },
-    TaskStatus.EXHAUSTED: "exhausted",
-    **{status: status.value for status in TASK_FINAL},
-}
-
-
-def super_status(status: str) -> str:
-    """The coarse state: registered, submitting (no result of scouts yet), ready, running, exhausted, or how it ended.
-
-    pbook's "active" tasks are those of the first four, so everything that can still change by itself is one of them.
-    """
-    return _SUPER.get(TaskStatus(status), "running")
-
-
-STATES_OF: Mapping[str, list[str]] = {
-    coarse: sorted(s.value for s in TaskStatus if super_status(s) == coarse)
-    for coarse in {super_status(s) for s in TaskStatus}
-}
-"""States by coarse state."""
 
 _NUMBERS = ("jediTaskID", "reqID", "parent_tid", "coreCount", "taskPriority", "currentPriority", "eventService")
 _TEXTS = (
@@ -121,7 +86,7 @@ def told_tasks(tasks: TaskQuerySet) -> list[dict[str, Any]]:
     found = list(rows_told(tasks, TASK))
     files = _files_of(task["jediTaskID"] for task in found)
     for task in found:
-        task.update(superStatus=super_status(task["status"]), **files.get(task["jediTaskID"], _counts(0, 0, 0, 0)))
+        task.update(files.get(task["jediTaskID"], _counts(0, 0, 0, 0)))
     return found
 
 

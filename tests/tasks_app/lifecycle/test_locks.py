@@ -499,6 +499,15 @@ def test_progress_is_booked_where_the_row_is_free(make_task: Make, make_dataset:
     assert (task(held.id).progress, task(free.id).progress) == (0, 50)
 
 
+def test_a_forecast_is_booked_where_the_row_is_free(make_task: Make, make_dataset: Make, make_job: Make) -> None:
+    held, free = (make_task(status="running") for _ in range(2))
+    for one in (held, free):
+        make_dataset(one, files=4, files_to_be_used=4, files_used=4, files_finished=2)
+        make_job(status="failed", task_id=one.id)
+    skips(of_task(held.id), lambda: task_progress.book_forecasts(timezone.now()))
+    assert (task(held.id).failure_rate, task(free.id).failure_rate) == (None, 100)
+
+
 def test_a_new_measurement_is_asked_for_where_the_row_is_free(make_task: Make, make_job: Make) -> None:
     held, free = (make_task(status="running", walltime_unit="s") for _ in range(2))
     for one in (held, free):

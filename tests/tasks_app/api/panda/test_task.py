@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from tasks_app.api.panda.task_list import STATES_OF, super_status
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
+from tasks_app.domain.super_status import STATES_OF, super_status
 from tasks_app.models import Command, Dataset, Task
 
 pytestmark = pytest.mark.django_db
