@@ -63,13 +63,56 @@ LEFT_OUT = {
 }
 SERIOUS = ("serious", "critical")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
-LOOK = """([leftOut, serious]) => {
+LOOK = """([leftOut, serious, known]) => {
     const others = axe._audit.rules.filter(rule => rule.impact && !serious.includes(rule.impact));
     const rules = Object.fromEntries(others.map(rule => [rule.id, {enabled: false}]));
     const options = {rules, resultTypes: ["violations"], reporter: "no-passes", preload: false};
-    return axe.run(leftOut.length ? {exclude: leftOut} : document, options).then(found => found.violations);
+    const contrast = axe._audit.checks["color-contrast"], measure = contrast.evaluate;
+    const readable = new Set(known), places = new Map();
+    const hash = text => {
+        let [a, b] = [1, 2];
+        for (let i = 0; i < text.length; i++) {
+            a = Math.imul(a ^ text.charCodeAt(i), 2654435761);
+            b = Math.imul(b ^ text.charCodeAt(i), 1597334677);
+        }
+        return `${a >>> 0}.${b >>> 0}`;
+    };
+    const placeOf = node => {
+        if (node && !places.has(node)) {
+            const {backgroundColor, backgroundImage, opacity} = getComputedStyle(node);
+            const named = [node.tagName, node.getAttribute("class"), node.getAttribute("style")];
+            places.set(node, hash([placeOf(node.parentElement), ...named, backgroundColor, backgroundImage, opacity].join()));
+        }
+        return places.get(node);
+    };
+    contrast.evaluate = function (node, ...more) {
+        const {color, fontSize, fontWeight, textShadow} = getComputedStyle(node);
+        const look = hash([placeOf(node), color, fontSize, fontWeight, textShadow].join());
+        const found = readable.has(look) || measure.call(this, node, ...more);
+        if (found) readable.add(look);
+        return found;
+    };
+    const end = found => {
+        contrast.evaluate = measure;
+        return [found.violations, [...readable]];
+    };
+    return axe.run(leftOut.length ? {exclude: leftOut} : document, options).then(end);
 }"""
-"""Applies the rules that a serious fault would break; what the others find is not looked at, and they take time."""
+"""Applies the rules that a serious fault would break; what the others find is not looked at, and they take time.
+
+Most of it is taken by contrast. It is measured for one of all texts that look alike, which are those whose colours, sizes and
+classes, and those of all that they stand in, are the same. `known` are the looks that were found readable before.
+"""
+SETTLED = """async () => {
+    const frame = () => new Promise(requestAnimationFrame);
+    while (document.querySelector(".htmx-request")) await frame();
+    await frame();
+    await frame();
+    await Promise.allSettled(document.getAnimations().map(animation => animation.finished));
+}"""
+"""Parts that pages ask for are there, drawings have the size of their window, and no colour is still changing, which would be of
+neither theme.
+"""
 FRAME = [[".topbar"], [".frame > nav"]]
 """What stands round every page and is the same on all."""
 MORE_ROWS = [["tbody tr:nth-child(n + 11)"]]
@@ -233,9 +276,11 @@ def test_every_page_fits_and_can_be_read_by_all(
 ) -> None:
     """Each page is loaded once and then looked at under each theme, with the width that goes with it; its frame once in all."""
     page, faults = open_page("/"), []
+    page.locator("[data-pause-button]").click()  # no part of a page is replaced while it is looked at
     pictures = not hasattr(request.config, "workerinput")
     server = page.url.rstrip("/")
     frame: list[list[str]] = []
+    readable: list[str] = []
     for name, paths in addresses.items():
         for number, path in enumerate(paths):
             page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
@@ -243,24 +288,26 @@ def test_every_page_fits_and_can_be_read_by_all(
             answer = page.goto(server + path)
             assert answer is not None and answer.ok, f"{path} was answered with {answer and answer.status}"
             page.evaluate(AXE)
-            faults += faults_of(page, f"{path}, wide and light", frame if FULL else frame + MORE_ROWS)
+            faults += faults_of(page, f"{path}, wide and light", frame if FULL else frame + MORE_ROWS, readable)
             if pictures:
                 page.screenshot(path=tmp_path / f"{name}-{number}-light-{WIDE[0]}.png", full_page=True)
             page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
             page.emulate_media(color_scheme="dark")
-            # Colours that are still changing are those of neither theme.
-            page.evaluate("Promise.all(document.getAnimations().map(a => a.finished))")
-            faults += faults_of(page, f"{path}, narrow and dark", frame + MORE_ROWS)
+            faults += faults_of(page, f"{path}, narrow and dark", frame + MORE_ROWS, readable)
             if pictures:
                 page.screenshot(path=tmp_path / f"{name}-{number}-dark-{NARROW[0]}.png", full_page=True)
             frame = FRAME
     assert not faults, "\n".join(faults)
 
 
-def faults_of(page: Page, where: str, leave_out: list[list[str]]) -> list[str]:
-    """Sentences on what is too wide, and on what axe, which is in the page, finds in it as it is now."""
+def faults_of(page: Page, where: str, leave_out: list[list[str]], readable: list[str]) -> list[str]:
+    """Sentences on what is too wide, and on what axe, which is in the page, finds in it as it is now.
+
+    `readable` are the looks of texts that need not be measured again, to which those of this page are added.
+    """
+    page.evaluate(SETTLED)
     overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    found = page.evaluate(LOOK, [leave_out, SERIOUS])
+    found, readable[:] = page.evaluate(LOOK, [leave_out, SERIOUS, [] if FULL else readable])
     return [f"{where}, is {overflow} px wider than its window"] * (overflow > 0) + [
         f"{where}: {v['id']} ({v['impact']}): {v['help']}: {v['nodes'][0]['html'][:200]}"
         for v in found
