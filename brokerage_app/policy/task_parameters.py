@@ -122,14 +122,6 @@ _GENERATION = (
         "OUTDISKCOUNT_ANALY_KB", INT, 500, "kB per MB of input", "output size of user jobs whose task states none"
     ),
     _refiner(
-        "USER_TASKS_MESSAGE_DRIVEN_PERCENT",
-        FLOAT,
-        None,
-        "%",
-        "percentage of user tasks, drawn at random, that are driven by messages",
-        most=100,
-    ),
-    _refiner(
         "USER_TASKS_PUSH_STATUS_CHANGES_PERCENT",
         FLOAT,
         None,

@@ -131,6 +131,8 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         job["debug"] = "True"
     if special_handling and handling.has(special_handling, handling.AS_WRITTEN):
         job["noExecStrCnv"] = "True"
+    if special_handling and handling.has(special_handling, handling.UNWATCHED):
+        job["loopingCheck"] = "False"
     return job
 
 

@@ -171,21 +171,11 @@ SPLITTING: Sequence[Key] = (
     _int(
         "nEventsPerJob", "Events per job, and size of the slices into which files are cut", low=1, code="NE", own=True
     ),
-    _int(
-        "tgtNumEventsPerJob",
-        "Target number of events per job; files are cut into even slices",
-        low=1,
-        code="NE",
-        own=True,
-    ),
+    _int("tgtNumEventsPerJob", "Target events per job; files are cut into even slices", low=1, code="NE", own=True),
     _int("nEventsPerInputFile", "Events in each input file", low=1, code="EI", own=True),
     _int("nEventsPerFile", "Same as nEventsPerInputFile", low=1, code="EI", own=True),
     _int(
-        "nGBPerJob",
-        "Largest size of inputs, outputs and work folder of a job, in GB (1024³)",
-        low=1,
-        high=100_000,
-        code="NG",
+        "nGBPerJob", "Largest inputs, outputs and work folder of a job, in GB (1024³)", low=1, high=100_000, code="NG"
     ),
     _int("nMaxFilesPerJob", "Maximum number of input files per job (default: 200)", low=1, high=1000, code="MF"),
     _int("maxEventsPerJob", "Maximum number of events per job when the number is dynamic", low=1, code="MX"),
@@ -305,7 +295,6 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("inputPreStaging", "IS", "Stage inputs from tape first"),
     ("intermediateTask", "IN", "A middle step of a chain"),
     ("mergeEsOnOS", "ME", "Merge events in the object store"),
-    ("messageDriven", "MD", "Messages drive job generation"),
     ("noAutoPause", "NP", "Never pause the task by itself"),
     ("noExecStrCnv", "NC", "PanDA's pilots add no set-up of a release to the command line, which has its own"),
     ("noInputPooling", "NI", "Do not wait to pool inputs"),
@@ -349,6 +338,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
 FLAGS: Sequence[Key] = tuple(_flag(name, meaning, code) for name, code, meaning in _FLAGS)
 
 LATER: Sequence[Key] = (
+    _flag("messageDriven", "Messages drive job generation"),
     _flag("noInput", "The task reads no dataset; jobs are made from nEvents or nFiles"),
     Key("jobParameters", "items", "What the command line of a job is made of, in order", required=True, lines=True),
     _other("log", "any", "Template of the log files: one object or a list", lines=True),

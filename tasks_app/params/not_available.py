@@ -63,6 +63,13 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
         "decAttOnFailedES": NotAvailable("jobs of event service", _EVENT_SERVICE),
         "fineGrainedProc": NotAvailable("events that are handed out one by one", _EVENT_SERVICE),
         "useJobCloning": NotAvailable("copies of jobs", _CLONES),
+        "messageDriven": NotAvailable(
+            "agents that messages wake for this task alone", "Leave it out: messages wake the agents for all tasks."
+        ),
+        "intermediateTask": NotAvailable(
+            "a mark on the middle step of a chain",
+            "Leave it out: parent_tid of the next step names the task that it reads.",
+        ),
         "inputPreStaging": NotAvailable(
             "staging of inputs from tape", "Have the data copied to disk first, by a rule of data management."
         ),

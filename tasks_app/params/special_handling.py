@@ -11,6 +11,8 @@ DEBUG: Final = "debug"
 """Its pilot reports each minute, with the end of what the payload printed."""
 SECRETS: Final = "us"
 """It gets the secrets of its user."""
+UNWATCHED: Final = "lc"
+"""Its pilot does not end it for writing nothing for a long time."""
 AS_WRITTEN: Final = "nc"
 """Its pilot adds no set-up of its own to the command line."""
 
@@ -21,5 +23,11 @@ def has(words: str | None, word: str) -> bool:
 
 def of_task(rule: SplitRule, *, scouting: bool) -> str:
     """What a new job of a task is marked with."""
-    wanted = ((scouting, SCOUT), (rule.flag("DM"), DEBUG), (rule.flag("ST"), SECRETS), (rule.flag("NC"), AS_WRITTEN))
+    wanted = (
+        (scouting, SCOUT),
+        (rule.flag("DM"), DEBUG),
+        (rule.flag("ST"), SECRETS),
+        (rule.flag("NC"), AS_WRITTEN),
+        (rule.flag("LC"), UNWATCHED),
+    )
     return ",".join(word for wished, word in wanted if wished)

@@ -19,7 +19,7 @@ class Code:
 
 
 # A zero switches these off; for all other flags the code alone is enough.
-NEEDS_MORE_THAN_ZERO = frozenset({"LI", "PC", "MD", "NP"})
+NEEDS_MORE_THAN_ZERO = frozenset({"LI", "PC", "NP"})
 
 _NUMBERS = {
     "CC": "maxCoreCount",
@@ -78,7 +78,6 @@ _FLAGS = {
     "IT": "output datasets are made from templates",
     "IW": "allowInputWAN",
     "LC": "noLoopingCheck",
-    "MD": "messageDriven",
     "ME": "mergeEsOnOS",
     "MO": "mergeOutput",
     "MS": "multiStepExec",
@@ -120,7 +119,6 @@ _FLAGS = {
 
 _ENUMS: dict[str, tuple[str, dict[int, str]]] = {
     "AT": ("altStageOut", {1: "on", 2: "off", 3: "force"}),
-    "FC": ("firstContentsFeed", {0: "done", 1: "to do"}),
     "FU": ("fullChain", {1: "only", 2: "require", 3: "capable"}),
     "GB": (
         "groupBoundaryID",
@@ -132,7 +130,6 @@ _ENUMS: dict[str, tuple[str, dict[int, str]]] = {
     "IS": ("inputPreStaging", {0: "off", 1: "on"}),
     "LS": ("limitedSites", {1: "included", 2: "excluded", 3: "both"}),
     "OI": ("orderInputBy", {1: "eventsAlignment"}),
-    "RD": ("registerDatasets", {1: "to register", 2: "registered", 3: "to move"}),
     "UC": ("useJobCloning", {1: "runonce", 2: "storeonce"}),
     "UP": ("usePrePro", {1: "to do", 2: "done", 3: "afterwards"}),
     "US": ("useScout", {1: "no", 2: "yes", 3: "passed"}),
@@ -151,6 +148,9 @@ CODES: dict[str, Code] = {
     **{code: Code(code, "enum", meaning, values) for code, (meaning, values) in _ENUMS.items()},
     **{code: Code(code, kind, meaning, {}) for code, (kind, meaning) in _OTHERS.items()},
 }
+
+FORGOTTEN = frozenset({"FC", "MD", "RD"})
+"""Codes in the rules of older tasks that say nothing here: messages wake all agents, and outputs are registered for all tasks."""
 
 # What an operator, or a re-submission, may change on a task that exists.
 CHANGEABLE = frozenset(

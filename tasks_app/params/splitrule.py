@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from tasks_app.params.split_codes import CODES, NEEDS_MORE_THAN_ZERO
+from tasks_app.params.split_codes import CODES, FORGOTTEN, NEEDS_MORE_THAN_ZERO
 
 _VALUES: dict[Literal["int", "flag", "enum", "signed", "text", "fields", "rules"], re.Pattern[str]] = {
     "int": re.compile(r"\d{1,18}"),
@@ -47,6 +47,8 @@ class SplitRule:
                 continue
             if not equals:
                 raise SplitRuleError(f"{piece!r} in the split rule is not of the form XX=value.")
+            if code in FORGOTTEN:
+                continue
             if code in values:
                 raise SplitRuleError(f"{code} is twice in the split rule.")
             values[code] = _checked(code, value)

@@ -67,7 +67,6 @@ def _complete(request: Request) -> Raw:
         scoutSuccessRate=SCOUT_SUCCESS_TENTHS,
         maxAttempt=ATTEMPTS,
         maxFailure=FAILURES,
-        messageDriven=chosen(policy.message_driven_percent, policy.draws.message_driven),
         pushStatusChanges=chosen(policy.push_status_percent, policy.draws.push_status),
     )
     if not params.flag("official"):

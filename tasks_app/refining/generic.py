@@ -61,8 +61,6 @@ def complete_rule(
         rule = rule.having("LC", 1)
     if params.flag("pushStatusChanges", default=defaults.push_status_changes):
         rule = rule.having("PC", 1)
-    if params.flag("messageDriven", default=defaults.message_driven):
-        rule = rule.having("MD", 1)
     if params.flag("fineGrainedProc"):
         rule = rule.having("ND", 1).having("XJ", 0).having("XA", 1)
     return rule

@@ -11,7 +11,6 @@ class Draws:
 
     event_service: float = 0.999999
     push_status: float = 0.999999
-    message_driven: float = 0.999999
     move_input: float = 0.999999
 
 
@@ -72,7 +71,6 @@ class Policy:
     """
 
     push_status_percent: float | None = None
-    message_driven_percent: float | None = None
     move_input_percent: float = 0.0
     draws: Draws = field(default_factory=Draws)
     conversion: Conversion = field(default_factory=Conversion)

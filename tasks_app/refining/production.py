@@ -8,7 +8,6 @@ from dataclasses import replace
 from tasks_app.domain.scopes import UNMERGED
 from tasks_app.params.kinds import split_names
 from tasks_app.params.schema import TaskParams
-from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.completing import Raw, completed, copy_of, fill
 from tasks_app.refining.policy import Policy, chosen
 from tasks_app.refining.preprocessing import refine_in_two
@@ -25,14 +24,11 @@ def refine_production(request: Request) -> Refined:
     """Refine a production task. Raises CannotRefine, NotYet or ParamErrors."""
     params = completed(request.params, _complete(request))
     refined = refine_in_two(replace(request, params=params))
-    rule = SplitRule.parse(str(refined.task["splitrule"])).having("RD", 1)
-    if rule.get_int("IS"):
-        rule = rule.having("FC", 1)
     throttled = None if params.flag("noThrottle") else 0
     has_parent = request.parent is not None and request.parent.task_id != request.task_id
     return replace(
         refined,
-        task={**refined.task, "splitrule": str(rule), "numthrottled": throttled},
+        task={**refined.task, "numthrottled": throttled},
         datasets=tuple(_dataset(spec, has_parent=has_parent) for spec in refined.datasets),
         templates=tuple(_versioned(template) for template in refined.templates),
         params=params.raw,

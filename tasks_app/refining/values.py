@@ -62,7 +62,6 @@ class Defaults:
     output_templates: bool = False
     per_site: bool = False
     push_status_changes: bool = False
-    message_driven: bool = True
 
 
 @dataclass(frozen=True, slots=True)

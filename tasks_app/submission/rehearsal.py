@@ -44,12 +44,11 @@ def policy_of(task: Task) -> Policy:
 
     refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
     kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
-    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "messages", "input")}
+    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "input")}
     return Policy(
         push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
-        message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
         move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
-        draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
+        draws=Draws(push_status=chance["push"], move_input=chance["input"]),
         output_templates=False,
         out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
         target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),

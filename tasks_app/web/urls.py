@@ -64,6 +64,7 @@ urlpatterns = [
     path("help/codes/<slug:code>/", brokerage_pages.code_page, name="code"),
     path("help/", help_pages.guide, name="help"),
     path("help/states/", help_pages.states, name="help-states"),
+    path("help/parameters/", help_pages.task_parameters, name="help-parameters"),
     path("help/glossary/", help_pages.glossary, name="help-glossary"),
     path("help/configuration/", configuration_pages.configuration_page, name="help-configuration"),
     path("sites/", site_pages.site_list, name="sites"),

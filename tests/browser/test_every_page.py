@@ -212,6 +212,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "help": ["/help/"],
         "help-codes": ["/help/codes/"],
         "code": ["/help/codes/low_memory/"],
+        "help-parameters": ["/help/parameters/"],
         "help-states": ["/help/states/"],
         "help-glossary": ["/help/glossary/"],
         "help-configuration": ["/help/configuration/"],

@@ -255,12 +255,11 @@ def test_what_users_tasks_are_refined_with(make_task: Callable[..., Task]) -> No
         ("USER_TASKS_MOVE_INPUT", "50"),
         ("USER_TASKS_PUSH_STATUS_CHANGES_PERCENT", "20"),
         ("PROD_TASKS_PUSH_STATUS_CHANGES_PERCENT", "30"),
-        ("USER_TASKS_MESSAGE_DRIVEN_PERCENT", "40"),
     ):
         conf("taskrefiner", key, value, vo="atlas")
     policy = policy_of(mine)
     assert (policy.out_disk_kb, policy.max_core_count, policy.target_walltime_h) == (700, 8, 10)
-    assert (policy.move_input_percent, policy.push_status_percent, policy.message_driven_percent) == (50, 20, 40)
+    assert (policy.move_input_percent, policy.push_status_percent) == (50, 20)
     assert policy_of(Task(id=1, vo="atlas", prod_source_label="managed", task_type="prod")).push_status_percent == 30
     assert policy_of(Task(id=1, vo="lab", prod_source_label="user", task_type="anal")).move_input_percent == 0.0
     assert policy_of(mine).draws == policy.draws, "the same task, the same chance"

@@ -72,6 +72,15 @@ def test_a_command_line_with_its_own_set_up_is_left_as_it_is() -> None:
     assert list(told.values()) == ["True", None]
 
 
+def test_pilots_leave_a_payload_alone_that_may_write_nothing_for_long() -> None:
+    add_dataset("lab.in", 1)
+    with_jobs(parameters("lab.t", reads("lab.in"), noLoopingCheck=True))
+    with_jobs(parameters("lab.u", reads("lab.in"), walltime=-100))
+    with_jobs(parameters("lab.v", reads("lab.in")))
+    told = {job["taskID"]: job.get("loopingCheck") for job in Pilot().fetch(3)}
+    assert [told[task] for task in sorted(told)] == ["False", "False", None]
+
+
 def test_a_cloud_that_stands_for_a_vo_goes_with_the_jobs_and_keeps_them_from_no_queue() -> None:
     Queue.objects.update(cloud="DE")
     add_queue("SITE_B", cloud="FR")

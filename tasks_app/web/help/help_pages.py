@@ -6,12 +6,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
+from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
 from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.drawing.diagrams import draw
 from tasks_app.params.command_parameters import PARAMETERS
+from tasks_app.params.schema import KeyDescription, describe
 from tasks_app.web.help.glossary import GLOSSARY
 from tasks_app.web.help.guide import GUIDE
 from tasks_app.web.help.machines import CHAPTERS, Chapter
@@ -29,6 +31,7 @@ def _chapter(chapter: Chapter) -> dict[str, object]:
     }
 
 
+_PARAMETERS = describe()
 _CHAPTERS = [_chapter(chapter) for chapter in CHAPTERS]
 
 
@@ -62,6 +65,20 @@ def states(request: HttpRequest) -> HttpResponse:
     return render(
         request, "tasks_app/help_states.html", {"section": "help", "chapters": _CHAPTERS, "commands": commands}
     )
+
+
+@needs(Right.READ)
+@require_safe
+@takes()
+def task_parameters(request: HttpRequest) -> HttpResponse:
+    """Every parameter of a task with its meaning and limits, and of those that are refused why, and what to do instead."""
+    accepted: dict[str, list[KeyDescription]] = {}
+    for one in _PARAMETERS:
+        if not one.refused:
+            accepted.setdefault(f"inside {one.inside}" if one.inside else one.group, []).append(one)
+    groups = [(slugify(title), title, keys) for title, keys in accepted.items()]
+    refused = [one for one in _PARAMETERS if one.refused]
+    return render(request, "tasks_app/help_parameters.html", {"section": "help", "groups": groups, "refused": refused})
 
 
 @needs(Right.READ)

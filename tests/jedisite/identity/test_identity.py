@@ -110,6 +110,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "jobs/<int:job_id>/why/": {"GET": READ},
     "help/configuration/": {"GET": READ},
     "help/states/": {"GET": READ},
+    "help/parameters/": {"GET": READ},
     "help/glossary/": {"GET": READ},
     "help/codes/": {"GET": READ},
     "help/codes/<slug:code>/": {"GET": READ},

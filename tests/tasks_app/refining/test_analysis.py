@@ -113,7 +113,6 @@ def test_merge_jobs_get_a_transformation() -> None:
         ),
         ({"architecture": "x86_64-el9-gcc13-opt+docker://a/b:1"}, {}, "container_name", "docker://a/b:1"),
         ({"container_name": "own", "architecture": "x+other"}, {}, "container_name", "own"),
-        ({}, {}, "messageDriven", None),
     ],
 )
 def test_what_an_analysis_gets(changes: dict[str, Any], policy: dict[str, Any], key: str, value: object) -> None:
@@ -181,14 +180,8 @@ def test_a_percentage_chooses_by_the_number_drawn(percent: float | None, draw: f
 
 @pytest.mark.parametrize("draw", [0.1, 0.9])
 def test_messages_are_sent_for_a_share_of_the_tasks(draw: float) -> None:
-    policy = replace(
-        POLICY,
-        push_status_percent=50,
-        message_driven_percent=50,
-        draws=Draws(push_status=draw, message_driven=1 - draw),
-    )
-    rule = rule_of(simple(), policy=policy)
-    assert (rule.flag("PC"), rule.flag("MD")) == (draw < 0.5, draw > 0.5)
+    policy = replace(POLICY, push_status_percent=50, draws=Draws(push_status=draw))
+    assert rule_of(simple(), policy=policy).flag("PC") == (draw < 0.5)
 
 
 # --- datasets ---

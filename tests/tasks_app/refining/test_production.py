@@ -41,12 +41,8 @@ def test_managed_tasks_and_those_of_type_prod_are_production() -> None:
 
 def test_production_registers_its_datasets_in_the_usual_system() -> None:
     rule = rule_of(refined(generation()))
-    assert (rule.get_int("RD"), rule.get_str("DE"), rule.get_int("FC")) == (1, "rucio", None)
+    assert rule.get_str("DE") == "rucio"
     assert rule_of(refined(generation(ddmBackEnd="local"))).get_str("DE") == "local"
-
-
-def test_inputs_that_are_staged_first_are_fed_in_two_steps() -> None:
-    assert rule_of(refined(reconstruction(inputPreStaging=True))).get_int("FC") == 1
 
 
 @pytest.mark.parametrize(("given", "wanted"), [({}, 0), ({"noThrottle": True}, None), ({"noThrottle": False}, 0)])
