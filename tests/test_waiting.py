@@ -35,7 +35,7 @@ from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
 from tasks_app.inputs import readers, released_files, schedules
 from tasks_app.inputs.registering import register_dataset
-from tasks_app.lifecycle import file_availability, file_moves, job_moves, nucleus_waits, queued_jobs
+from tasks_app.lifecycle import file_availability, file_moves, file_removal, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
 from tasks_app.models import (
     AttentionItem,
@@ -601,6 +601,23 @@ def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
     table = "catalogue_datasets"
     create = lambda: LocalCatalogue().create(["lab.b", "lab.a"], scope="lab", by=Maker("ada", 7))  # noqa: E731
     return Held((table, "name", "lab.a"), create, free=(table, "name", "lab.b"))
+
+
+@at("tasks_app/lifecycle/file_removal.py:_REMOVE")
+def files_that_are_removed(made: SimpleNamespace) -> Held:
+    task = made.task()
+    dataset = made.dataset(task, **COUNTED)
+    low, high = two("jedi_dataset_contents", "fileid", lambda: tried(task.id, dataset.id, attempt=0))
+    names = list(File.objects.filter(dataset_id=dataset.id).order_by("-id").values_list("lfn", flat=True))
+    return Held(low, in_one(lambda: file_removal.remove(task.id, names)), free=high)
+
+
+@at("tasks_app/lifecycle/file_removal.py:remove")
+def datasets_whose_files_are_removed(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_datasets(made, task)
+    names = [tried(task.id, dataset, attempt=0).lfn for _, _, dataset in (high, low)]
+    return Held(low, in_one(lambda: file_removal.remove(task.id, names)), free=high)
 
 
 @at("tasks_app/lifecycle/file_availability.py:lose_where")

@@ -53,6 +53,7 @@ _SHARE_MAY_BE_OUT = """(d.masterid IS NULL AND EXISTS (
 _AT_WORK = "'assigning', 'ready', 'scouting', 'scouted', 'running', 'pending', 'throttled'"
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _GONE = "('lost', 'missing')"
+_NO_INPUT = "('lost', 'missing', 'removed')"
 _NOT_YET = "('pending', 'staging')"
 
 # ruff: noqa: S608 - every piece is a constant of this module
@@ -64,12 +65,12 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
                d.nfilesmissing, r.*
           FROM jedi_datasets d CROSS JOIN LATERAL (
-               SELECT count(*) FILTER (WHERE c.status NOT IN {_GONE}) AS files,
-                      count(*) FILTER (WHERE c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}) AS to_be_used,
+               SELECT count(*) FILTER (WHERE c.status NOT IN {_NO_INPUT}) AS files,
+                      count(*) FILTER (WHERE c.status NOT IN {_NO_INPUT} AND c.status NOT IN {_NOT_YET}) AS to_be_used,
                       count(*) FILTER (WHERE c.status IN {_GONE}) AS gone,
                       count(*) FILTER (WHERE c.status = 'finished') AS finished,
                       count(*) FILTER (WHERE c.status = 'ready' AND c.keeptrack = 1 AND {_NO_ATTEMPT_LEFT}) AS failed,
-                      count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}
+                      count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_NO_INPUT} AND c.status NOT IN {_NOT_YET}
                                          AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
          WHERE d.type IN ({_INPUTS}, 'pp_input')
@@ -299,6 +300,14 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.datasetid, c.lfn, c.boundaryid, c.startevent, count(*) AS files FROM jedi_dataset_contents c
           JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
          WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "removed_file_has_no_job",
+        "A file that was removed from the input of a task is read by no open job, unless any number of jobs may read it.",
+        f"""
+        SELECT c.jeditaskid, c.fileid, j.pandaid, j.jobstatus FROM jedi_dataset_contents c
+          JOIN job_files f ON f.fileid = c.fileid JOIN jobs j ON j.pandaid = f.pandaid
+         WHERE c.status = 'removed' AND c.keeptrack = 1 AND j.jobstatus NOT IN ({_JOB_ENDS})""",
     ),
     Invariant(
         "job_of_one_group",

@@ -19,13 +19,14 @@ from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
 from tasks_app.inputs.feeding_turns import LONG_AGO
-from tasks_app.lifecycle import attempts, file_moves, nucleus_waits, task_moves
+from tasks_app.lifecycle import attempts, file_moves, file_removal, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
 from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
+from tasks_app.params.kinds import split_names
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.submission import command_queue
 
@@ -149,6 +150,19 @@ def increase_attempts(task: Task, order: Order) -> str:
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
     task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
     task_moves.wake_task(task.id, "job_generator")
+    return sentence
+
+
+@carries_out(TaskCommand.REMOVE_FILES, "files removed")
+def remove_files(task: Task, order: Order) -> str:
+    names = [name.rpartition(":")[2] for name in split_names(str(order.parameters["files"]))]
+    done = file_removal.remove(task.id, names)
+    if not done.files:
+        raise command_queue.CommandRefusedError(done.why_some_stay)
+    sentence = f"{plural(done.files, 'file is', 'files are')} removed from its input"
+    sentence += f"; {done.why_some_stay}" if done.stay else ""
+    task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
+    task_moves.wake_task(task.id, "job_generator", "post_processor")
     return sentence
 
 

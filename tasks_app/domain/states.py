@@ -76,6 +76,7 @@ class FileStatus(StrEnum):
     CANCELLED = "cancelled"
     NOOUTPUT = "nooutput"
     NOTMERGED = "notmerged"
+    REMOVED = "removed"
 
 
 class JobStatus(StrEnum):
@@ -251,14 +252,15 @@ DATASET_MOVES: Mapping[str, Mapping[DatasetStatus, frozenset[DatasetStatus]]] = 
 
 FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
     "input": {
-        F.STAGING: frozenset({F.PENDING, F.READY, F.LOST, F.MISSING}),
-        F.PENDING: frozenset({F.READY, F.LOST, F.MISSING}),
-        F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING}),
+        F.STAGING: frozenset({F.PENDING, F.READY, F.LOST, F.MISSING, F.REMOVED}),
+        F.PENDING: frozenset({F.READY, F.LOST, F.MISSING, F.REMOVED}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING, F.REMOVED}),
         F.PICKED: frozenset({F.RUNNING, F.READY}),
         F.RUNNING: frozenset({F.FINISHED, F.READY}),
         F.FINISHED: frozenset({F.READY}),
-        F.LOST: frozenset({F.PENDING, F.READY}),
-        F.MISSING: frozenset({F.PENDING, F.READY}),
+        F.LOST: frozenset({F.PENDING, F.READY, F.REMOVED}),
+        F.MISSING: frozenset({F.PENDING, F.READY, F.REMOVED}),
+        F.REMOVED: frozenset(),
     },
     "output": {
         F.DEFINED: frozenset({F.FINISHED, F.FAILED, F.CANCELLED, F.NOOUTPUT, F.READY, F.RUNNING}),

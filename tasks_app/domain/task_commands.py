@@ -20,6 +20,7 @@ class TaskCommand(StrEnum):
     RESUME = "resume"
     AVALANCHE = "avalanche"
     INCREASE_ATTEMPTS = "increase_attempts"
+    REMOVE_FILES = "remove_files"
     RELEASE = "release"
     REASSIGN = "reassign"
 
@@ -110,6 +111,14 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         f"{_NO_WAY_BACK}.",
         files="tried again where no attempt is left",
         asks="Give files of {} more attempts?",
+    ),
+    TaskCommand.REMOVE_FILES: CommandRule(
+        "Remove files",
+        "take files out of its input, such as those that always fail; files that jobs have stay",
+        frozenset({T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED, T.EXHAUSTED}),
+        f"{_NO_WAY_BACK}: submit another task for these files.",
+        files="removed where they are named",
+        asks="Remove files from the input of {}?",
     ),
     TaskCommand.RELEASE: CommandRule(
         "Release",

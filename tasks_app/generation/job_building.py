@@ -54,8 +54,7 @@ def build_jobs(
             )
         )
         before += len(share.groups)
-    seeds = free_seeds(cursor, turn.task.id, before) if turn.has_seeds else None
-    return Bunch(sites, sources, seeds, turn.sandbox)
+    return Bunch(sites, sources, free_seeds(cursor, turn.task.id, before) if turn.has_seeds else None)
 
 
 def _facts_at(turn: TurnFacts, share: SiteShare) -> TaskFacts:

@@ -16,8 +16,7 @@ from jedisite.database.sql import numbers as as_array
 from jedisite.vocabulary.words import plural
 from tasks_app.generation import job_rows as columns
 from tasks_app.generation.job_rows import Numbers, SiteJobs
-from tasks_app.generation.library_jobs import Source as Sandbox
-from tasks_app.generation.library_jobs import attach, attach_sandbox
+from tasks_app.generation.library_jobs import attach
 from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import dataset_moves, file_uses, outbox
@@ -43,13 +42,12 @@ class SeedSource:
 class Bunch:
     """Jobs of one task that are stored together: those of each site, and the datasets that they read.
 
-    `sources` are the master and the secondaries in the order of the groups' files, `sandbox` what every job reads besides.
+    `sources` are the master and the secondaries in the order of the groups' files.
     """
 
     sites: Sequence[SiteJobs]
     sources: Sequence[Source]
     seeds: SeedSource | None = None
-    sandbox: Sandbox | None = None
 
 
 def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
@@ -95,8 +93,6 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     for site, own in shares:
         if site.library is not None:
             attach(cursor, task.id, site.library, own.jobs)
-    if bunch.sandbox is not None:
-        attach_sandbox(task.id, bunch.sandbox, numbers.jobs)
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)

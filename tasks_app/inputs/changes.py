@@ -139,7 +139,7 @@ def keep_consistent(task_id: int, fence: int, dataset_ids: Sequence[int]) -> int
     if len(dataset_ids) < 2:
         return 0
     index = "split_part(lfn, '.', 2) || '.' || split_part(lfn, '.', 3)"
-    listed = "status NOT IN ('lost', 'missing')"
+    listed = "status NOT IN ('lost', 'missing', 'removed')"
     with hot_cursor() as cursor:
         hold(cursor, task_id, fence)
         cursor.execute(

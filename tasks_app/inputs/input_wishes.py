@@ -157,7 +157,12 @@ def _known(dataset: Dataset) -> int:
     stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
     if not stored.filter(start_event__isnull=False).exists():
         return dataset.files
-    return stored.exclude(status__in=[FileStatus.LOST, FileStatus.MISSING]).values("lfn").distinct().count()
+    return (
+        stored.exclude(status__in=[FileStatus.LOST, FileStatus.MISSING, FileStatus.REMOVED])
+        .values("lfn")
+        .distinct()
+        .count()
+    )
 
 
 def secondary_files(task: Feeding, given: Attributes) -> int | None:

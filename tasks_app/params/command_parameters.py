@@ -80,6 +80,17 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 hint="Empty: as many as a retry gives.",
             ),
         ),
+        TaskCommand.REMOVE_FILES: (
+            Key(
+                "files",
+                "text",
+                "names of the files, separated by commas",
+                required=True,
+                longest=20_000,
+                title="Files",
+                hint="Names separated by commas, as on the tab Inputs.",
+            ),
+        ),
         TaskCommand.REASSIGN: (
             Key(
                 "site",

@@ -70,6 +70,8 @@ BREAKS: dict[str, str] = {
     "catalogue_has_producer": "UPDATE catalogue_files SET lfn = 'stowaway' WHERE lfn LIKE 'lab.a.000001.root'",
     "output_name_once": "UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE type = 'output'",
     "input_name_once": f"UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE {_INPUT}",
+    "removed_file_has_no_job": f"""
+        UPDATE jedi_dataset_contents SET status = 'removed' WHERE pandaid = {_RUNNING_JOB} AND type = 'input'""",
     "job_of_one_group": f"""
         WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3' WHERE jeditaskid = {_DONE_TASK})
         UPDATE jedi_dataset_contents SET boundaryid = fileid WHERE type = 'input' AND jeditaskid = {_DONE_TASK}""",

@@ -94,6 +94,8 @@ class LongWalk(Walk):
                 "site": self.chance.choice(("SITE_A", "SITE_B")),
                 "mode": self.chance.choice(("hard", "soft", "nokill")),
             }
+        if name == "remove_files":
+            return {"files": ",".join(self.some_files())}
         return {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
 
 

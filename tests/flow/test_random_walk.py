@@ -18,7 +18,7 @@ from tasks_app.dispatch.reports import update_job
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import claims
-from tasks_app.models import Job, Task
+from tasks_app.models import File, Job, Task
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
@@ -41,7 +41,7 @@ from tests.thorough import cases
 pytestmark = pytest.mark.usefixtures("books")
 STEPS = 300
 AUDIT_EVERY = 60
-COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_attempts", "reassign")
+COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_attempts", "reassign", "remove_files")
 SCOUTS = {"official": False, "skipScout": False}
 
 
@@ -105,8 +105,23 @@ class Walk:
         spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}
         more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 3, "maxAttempt": 4}
         merged = submit(parameters("lab.h", reads("lab.in"), nFilesPerJob=1, **more))
+        text = "<submission><command>run</command>"
+        for number in range(8):
+            named = "".join(f"<file>lab.in.{one:05d}</file>" for one in range(number * 3, number * 3 + 4))
+            paired = f"<inds><name>lab.pile</name><file>lab.pile.{number // 2:05d}</file></inds>"
+            text += f"<job><inds><name>lab.in</name>{named}</inds>{paired}<output>out.{number}</output></job>"
+        grouped = submit(
+            parameters(
+                "lab.l",
+                reads("lab.in"),
+                reads("lab.pile", "IN2"),
+                {"type": "constant", "value": "${XML_EXESTR}"},
+                loadXML=f"{text}</submission>",
+                maxAttempt=4,
+            )
+        )
         big = submit(parameters("lab.g", reads("lab.in"), nFilesPerJob=1, ramCount=16_000))
-        return [plain, pairs, made, child, waiting, growing, built, merged, big]
+        return [plain, pairs, made, child, waiting, growing, built, merged, grouped, big]
 
     def step(self) -> None:
         weights, actions = zip(*self.steps, strict=True)
@@ -163,16 +178,23 @@ class Walk:
             stale_locks.run()
 
     def command(self) -> None:
-        name = self.chance.choices(COMMANDS, (1, 1, 3, 5, 3, 3, 1, 1))[0]
+        name = self.chance.choices(COMMANDS, (1, 1, 3, 5, 3, 3, 1, 1, 2))[0]
         more: dict[str, Any] | None = None
         if name == "finish" and self.chance.random() < 0.5:
             more = {"soft": True}
         elif name == "reassign":
             more = {"nucleus": "N", "back": True, "mode": self.chance.choice(("hard", "soft", "nokill"))}
+        elif name == "remove_files":
+            more = {"files": ",".join(self.some_files())}
         elif name == "incexec" and self.chance.random() < 0.5:
             more = {"changes": {"nFilesPerJob": self.chance.randint(1, 4)}}
         with suppress(command_queue.CommandRefusedError):
             command_queue.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=more)
+
+    def some_files(self) -> list[str]:
+        """Up to three files that tasks read."""
+        names = sorted(set(File.objects.filter(type__in=["input", "pseudo_input"]).values_list("lfn", flat=True)))
+        return self.chance.sample(names, min(len(names), self.chance.randint(1, 3))) or ["none"]
 
     def grow(self) -> None:
         start = 100 + self.chance.randrange(10_000) * 10

@@ -173,34 +173,3 @@ def test_memory_of_retries_takes_the_steps_of_the_task() -> None:
     assert [job.min_ram_mb for job in jobs(made)] == [900, 2340, 2610, 2880]
     pilot.end(pilot.fetch(1)[0], "finished")
     settle()
-
-
-def test_a_sandbox_of_data_management_comes_with_every_job() -> None:
-    add_dataset("lab.boxes", 2)
-    add_dataset("lab.in", 2)
-    line = {"type": "constant", "value": "-a lab.boxes.00001 -p true"}
-    made = submit(parameters("lab.t", line, reads("lab.in"), nFilesPerJob=1, tarBallViaDDM="lab.boxes:lab.boxes.00001"))
-    settle()
-    pilot = Pilot()
-    got = pilot.fetch(2)
-    assert [job["inFiles"].split(",") for job in got] == [[f"lab.in.{n:05d}", "lab.boxes.00001"] for n in range(2)]
-    for job in got:
-        pilot.end(job, "finished")
-    settle()
-    assert status(made) == "done"
-
-
-@pytest.mark.parametrize(
-    ("box", "says"),
-    [
-        ("lab.boxes:other", "tarBallViaDDM: the dataset lab.boxes has no file other"),
-        ("lab.nowhere:x", "lab.nowhere does not exist"),
-        ("x", "must be dataset:file"),
-    ],
-)
-def test_a_sandbox_that_is_nowhere_breaks_the_task(box: str, says: str) -> None:
-    add_dataset("lab.boxes", 1)
-    add_dataset("lab.in", 1)
-    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, tarBallViaDDM=box))
-    settle()
-    assert status(made) == "broken" and says in (task(made).error_dialog or "")

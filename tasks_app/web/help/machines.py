@@ -154,10 +154,11 @@ FILE_MEANING: Final[Mapping[str, str]] = {
     "notmerged": "could not be merged",
     "lost": "has been lost",
     "missing": "is not at its expected location",
+    "removed": "was taken out of the input by a command",
 }
 INPUT_FILES: Final = Machine(
     "States of files that a task reads",
-    (("staging", "pending"), ("ready", "lost", "missing"), ("picked", "running"), ("finished",)),
+    (("staging", "pending"), ("ready", "lost", "missing"), ("picked", "running"), ("finished", "removed")),
     FILE_MOVES["input"],
 )
 OUTPUT_FILES: Final = Machine(

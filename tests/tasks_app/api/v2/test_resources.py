@@ -164,7 +164,10 @@ def test_a_command_is_queued_and_listed(api: Api, make_task: Make) -> None:
     assert AuditEntry.objects.filter(actor="ada", action="finish", object_id=str(task.id)).exists()
 
 
-NEEDS: dict[str, dict[str, Any]] = {TaskCommand.REASSIGN: {"site": "SITE_B"}}
+NEEDS: dict[str, dict[str, Any]] = {
+    TaskCommand.REASSIGN: {"site": "SITE_B"},
+    TaskCommand.REMOVE_FILES: {"files": "user.ada.in.1"},
+}
 
 
 @pytest.mark.parametrize("command", list(TaskCommand))

@@ -148,7 +148,7 @@ def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make
     for changes, act, why in (
         ({"status": "paused"}, "pause", "not accepted in this state; in this state it accepts resume,"),
         ({"user": "bob"}, "kill", "belongs to bob"),
-        ({}, "release", "right to steer"),
+        ({}, "reassign", "right to steer"),
     ):
         task = make_task(**changes)
         text = text_of(reader.get(f"/tasks/{task.id}/"))

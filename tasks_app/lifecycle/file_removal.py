@@ -1,0 +1,94 @@
+"""A task's owner takes files out of its input: no job gets them any more. Part of the door for states of files.
+
+A file that a job has stays with the job: what that makes of it counts. The caller has locked the task's row, so that no jobs
+are made meanwhile; then files are locked, then datasets by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import connection
+
+from jedisite.database.sql import texts
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.states import FileStatus
+from tasks_app.lifecycle.file_moves import INPUT, before
+
+F = FileStatus
+# ruff: noqa: S608 - every piece is a constant of ours
+MOST_NAMED: Final = 3
+_READ: Final = "type IN ('input', 'pseudo_input')"
+_SPENT: Final = "(attemptnr >= maxattempt OR failedattempt >= maxfailure)"
+_REMOVE: Final = f"""
+WITH old AS (
+    SELECT fileid, datasetid, status IN ('lost', 'missing') AS gone,
+           status = 'ready' AND keeptrack = 1 AND coalesce({_SPENT}, false) AS failed,
+           coalesce(endevent - startevent + 1, nevents, 0) AS events
+      FROM jedi_dataset_contents
+     WHERE jeditaskid = %(task)s AND {_READ} AND lfn = ANY(%(lfns)s::text[]) AND {before(INPUT, F.REMOVED)}
+     ORDER BY fileid FOR UPDATE),
+removed AS (
+    UPDATE jedi_dataset_contents SET status = 'removed'
+     WHERE jeditaskid = %(task)s AND fileid = ANY(ARRAY(SELECT fileid FROM old))),
+forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FROM old)))
+SELECT datasetid, count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), count(*) FILTER (WHERE failed),
+       (coalesce(sum(events) FILTER (WHERE NOT gone), 0))::bigint
+  FROM old GROUP BY 1 ORDER BY 1"""
+# Of a task that scouts, jobs may take fewer files than are there: never more than that.
+_COUNT: Final = """
+UPDATE jedi_datasets d
+   SET nfiles = d.nfiles - n.files, nfilesmissing = greatest(0, coalesce(d.nfilesmissing, 0) - n.gone),
+       nfilesfailed = d.nfilesfailed - n.failed, nfilesused = d.nfilesused - n.failed,
+       nfilestobeused = least(d.nfilestobeused, there.files), nevents = greatest(0, coalesce(d.nevents, 0) - n.events),
+       modificationtime = clock_timestamp()
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) n (id, files, gone, failed, events)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS files FROM jedi_dataset_contents c
+        WHERE c.jeditaskid = %s AND c.datasetid = n.id
+          AND c.status NOT IN ('pending', 'staging', 'missing', 'lost', 'broken', 'removed')) there
+ WHERE d.datasetid = n.id"""
+_LEFT: Final = f"""
+SELECT n.lfn, max(c.status), max(c.pandaid) FILTER (WHERE c.status IN ('picked', 'running'))
+  FROM unnest(%(lfns)s::text[]) n (lfn)
+  LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.{_READ} AND c.lfn = n.lfn
+ GROUP BY 1 HAVING coalesce(bool_or(c.status IN ('picked', 'running', 'finished')), true) OR %(all)s ORDER BY 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How many records were removed, and of each name that stays or is not there a sentence why."""
+
+    files: int
+    stay: Sequence[str]
+
+    @property
+    def why_some_stay(self) -> str:
+        more = len(self.stay) - MOST_NAMED
+        return "; ".join([*self.stay[:MOST_NAMED], *([f"and {plural(more, 'other file')}"] if more > 0 else [])])
+
+
+def remove(task_id: int, lfns: Sequence[str]) -> Removal:
+    """Take the files of these names out of all inputs of a task: those that wait, that have failed, and that are lost."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REMOVE, {"task": task_id, "lfns": texts(lfns)})
+        rows = cursor.fetchall()
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            cursor.execute(
+                "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [columns[0]]
+            )
+            cursor.execute(_COUNT, [*columns, task_id])
+        cursor.execute(_LEFT, {"task": task_id, "lfns": texts(lfns), "all": not rows})
+        stay = [_why(*row) for row in cursor.fetchall()]
+    return Removal(sum(row[1] + row[2] for row in rows), stay)
+
+
+def _why(lfn: str, status: str | None, job: int | None) -> str:
+    if job is not None:
+        return f"{lfn} is being processed by job {job}, which has to end first"
+    if status is None:
+        return f"the task reads no file {lfn}"
+    return f"{lfn} is {'processed' if status == F.FINISHED else status} already"
