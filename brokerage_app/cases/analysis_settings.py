@@ -109,7 +109,6 @@ class AnalysisFacts:
 
     who             the user or the working group whose jobs `usage` counts, in words; `is_group` says which
     quotas          global disk quotas of the user
-    full_endpoints  endpoints where the user has no quota left
     share           how much of the share is used
     task_class      None when it is not known
     site_classes    by queue; unknown ones are mid
@@ -120,7 +119,6 @@ class AnalysisFacts:
     is_group: bool = False
     usage: UserUsage = field(default_factory=UserUsage)
     quotas: tuple[Quota, ...] = ()
-    full_endpoints: frozenset[str] = frozenset()
     share: ShareState = field(default_factory=ShareState)
     task_class: TaskClass | None = None
     site_classes: Mapping[str, SiteClass] = field(default_factory=dict)

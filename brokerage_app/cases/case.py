@@ -250,7 +250,7 @@ def time_of(needs: TaskNeeds) -> WalltimeNeed:
     base, efficiency = needs.base_walltime_s, needs.cpu_efficiency_percent
     if needs.cpu_hs06s > 0:
         least = needs.least_cpu_hs06s or None
-        return WalltimeNeed(needs.cpu_hs06s, None, base, efficiency, least)
+        return WalltimeNeed(needs.cpu_hs06s, None, base, efficiency, least, needs.cpu_hs06s if least else None)
     wall = needs.walltime_s_per_mb * needs.effective_mb or float(needs.walltime_s)
     return WalltimeNeed(None, wall, base, efficiency) if wall else WalltimeNeed(0.0, None, base, efficiency)
 

@@ -99,10 +99,10 @@ def source(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 
 def quota_there(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """The user has quota left at the storage of outputs."""
+    """Outputs may be written to the storage of the queue: its quota is not used up."""
     output = case.storage(site).output
     endpoint = case.grid.endpoints.get(output)
-    if output not in case.facts.full_endpoints and not (endpoint is not None and endpoint.over_quota):
+    if endpoint is None or not endpoint.over_quota:
         return None
     return Skip(site.name, codes.LOCAL_QUOTA, "the quota of {} at {} is used up", (case.facts.who, output))
 

@@ -37,6 +37,17 @@ class UsersWithGroups(ModelBackend):
         return user if user is not None and self.user_can_authenticate(user) else None
 
 
+SUPER_USERS, SUPER_GROUP_USERS = "super", "super group"
+"""Django's groups of the users whose analysis tasks, and of those whose tasks for a working group, get turns before others:
+the letters s and g of PanDA's table of users."""
+
+
+def special_groups_of(name: str) -> frozenset[str]:
+    """Those of the two groups that the account of this name is in. One statement."""
+    found = User.objects.filter(username=name, is_active=True, groups__name__in=[SUPER_USERS, SUPER_GROUP_USERS])
+    return frozenset(found.values_list("groups__name", flat=True))
+
+
 def groups_of(user: User) -> list[str]:
     """Names of the groups of a user in their order: no statement for the user of a session, one for any other."""
     known: list[str] | None = getattr(user, _NAMES, None)

@@ -128,6 +128,7 @@ def of_work(
         atom.largest_mb + _mb(task.out_disk_count, task.out_disk_unit) + _mb(task.work_disk_count, task.work_disk_unit)
     )
     files, events = rule.get_int("NF") or 0, rule.get_int("NE") or 0
+    an_event = hs06s_per_event(task.cpu_time or 0, task.cpu_time_unit or "")
     return replace(
         needs,
         scouting=scouting,
@@ -138,7 +139,9 @@ def of_work(
         atom_events=atom.events,
         files_a_job=files if files == rule.files_per_job() else 0,
         events_a_job=0 if files or scouting else events,
-        cpu_hs06s=atom.events * hs06s_per_event(task.cpu_time or 0, task.cpu_time_unit or ""),
+        cpu_hs06s=atom.events * an_event,
+        # Where a queue wants jobs of a certain length, they take as many events as fit, in steps of the smallest range.
+        least_cpu_hs06s=min(rule.get_int("DY") or 0, atom.events) * an_event,
         jobs_wanted=math.ceil(left / (rule.files_per_job() or 1)),
         frozen_s=None if task.frozen_time is None else (now - task.frozen_time).total_seconds(),
         used_sites=_used(task.id),

@@ -15,7 +15,6 @@ from tasks_app.refining.production import with_database
 from tasks_app.refining.values import CannotRefine, Refined, Request
 
 LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY = 900, 1100, 1000
-SUPER_PRIORITY = 1500
 MOVE_INPUT_PRIORITY = 1001
 """A task priority above the usual one lets inputs be moved to where jobs can run."""
 ATTEMPTS, FAILURES = 10, 3
@@ -123,12 +122,11 @@ def _priorities(raw: Raw, request: Request) -> None:
     params, policy = request.params, request.policy
     assigned = params.whole("taskPriority", request.defaults.analysis_priority)
     current = params.whole("currentPriority", assigned) or 0
-    special = request.user in policy.super_users or (
-        request.user in policy.super_group_users and params.text("workingGroup") is not None
-    )
-    if special:
-        current = max(current, SUPER_PRIORITY)
-    elif not LEAST_PRIORITY <= current <= MOST_PRIORITY:
+    # Of super users the columns are raised.
+    if (
+        policy.least_priority(request.user, params.text("workingGroup")) is None
+        and not LEAST_PRIORITY <= current <= MOST_PRIORITY
+    ):
         current = USUAL_PRIORITY
     raw["currentPriority"] = current
     if chosen(policy.move_input_percent, policy.draws.move_input):

@@ -74,9 +74,13 @@ def _priorities(request: Request) -> dict[str, object]:
     usual = defaults.analysis_priority if params.task_type == "anal" else defaults.production_priority
     priority = params.whole("taskPriority", usual)
     goal = params.number("goal")
+    current = params.whole("currentPriority", priority)
+    least = request.policy.least_priority(request.user, params.text("workingGroup"))
+    if least is not None and params.task_type == "anal":
+        current = max(current or 0, least)
     return {
         "taskpriority": priority,
-        "currentpriority": params.whole("currentPriority", priority),
+        "currentpriority": current,
         "goal": None if goal is None else int(goal * 10),
     }
 

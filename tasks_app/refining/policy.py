@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,9 @@ class Conversion:
         return (low is None or priority >= low) and (high is None or priority <= high)
 
 
+SUPER_PRIORITY: Final = 1500
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The configuration that the refiners of a VO read, and the numbers drawn for this task.
@@ -82,6 +86,12 @@ class Policy:
     super_users: frozenset[str] = frozenset()
     super_group_users: frozenset[str] = frozenset()
     jobset_id: int | None = None
+
+    def least_priority(self, user: str, working_group: str | None) -> int | None:
+        """Tasks of super users, and those that super group users submit for a working group, have at least this priority,
+        with which they get turns before others; None for all other tasks."""
+        is_super = user in self.super_users or (user in self.super_group_users and working_group is not None)
+        return SUPER_PRIORITY if is_super else None
 
 
 def chosen(percent: float | None, draw: float) -> bool | None:

@@ -12,6 +12,7 @@ from brokerage_app.formulas.walltime import is_ineffective, is_undefined
 from brokerage_app.grid.configured import configuration
 from brokerage_app.grid.installed_policy import share_tree
 from brokerage_app.policy.workqueues import WorkQueues
+from jedisite.identity.session_users import SUPER_GROUP_USERS, SUPER_USERS, special_groups_of
 from jedisite.vocabulary.words import sentence
 from tasks_app.configured.site_limits import most_records
 from tasks_app.models import Task
@@ -45,7 +46,10 @@ def policy_of(task: Task) -> Policy:
     refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
     kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
     chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "input")}
+    groups = special_groups_of(task.user or "") if kind == "USER_TASKS" else frozenset()
     return Policy(
+        super_users=frozenset({task.user} if SUPER_USERS in groups else ()),
+        super_group_users=frozenset({task.user} if SUPER_GROUP_USERS in groups else ()),
         push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
         move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
         draws=Draws(push_status=chance["push"], move_input=chance["input"]),

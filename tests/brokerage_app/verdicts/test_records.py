@@ -64,7 +64,7 @@ def test_a_packed_grid_gives_the_same_verdicts() -> None:
 
 
 def test_what_the_broker_of_analysis_knew_comes_back_as_it_was() -> None:
-    facts = AnalysisFacts(full_endpoints=frozenset({"b", "a"}), task_class=TaskClass.A, ended={"A": Ended(1, 2, 3)})
+    facts = AnalysisFacts(who="the user ada", task_class=TaskClass.A, ended={"A": Ended(1, 2, 3)})
     assert from_json(AnalysisFacts, json.loads(json.dumps(as_json(facts)))) == facts
 
 
