@@ -71,12 +71,12 @@ def inputs_of(task: Task) -> tuple[InputData, ...]:
         where = known[row.name]
         data.append(
             InputData(
-                row.name,
-                where.files or row.files,
-                where.size_mb,
-                row.master_id is None,
-                DISTRIBUTED in Attributes.parse(row.attributes),
-                where.replicas or {},
+                name=row.name,
+                files=where.files or row.files,
+                size_mb=where.size_mb,
+                is_primary=row.master_id is None,
+                distributed=DISTRIBUTED in Attributes.parse(row.attributes),
+                replicas=where.replicas or {},
             )
         )
     return tuple(data)

@@ -168,9 +168,7 @@ RESOURCES: Sequence[Key] = (
 
 SPLITTING: Sequence[Key] = (
     _int("nFilesPerJob", "Exact number of input files per job", low=1, high=1000, code="NF", own=True),
-    _int(
-        "nEventsPerJob", "Events per job, and size of the slices into which files are cut", low=1, code="NE", own=True
-    ),
+    _int("nEventsPerJob", "Events per job, and size of the slices of files", low=1, code="NE", own=True),
     _int("tgtNumEventsPerJob", "Target events per job; files are cut into even slices", low=1, code="NE", own=True),
     _int("nEventsPerInputFile", "Events in each input file", low=1, code="EI", own=True),
     _int("nEventsPerFile", "Same as nEventsPerInputFile", low=1, code="EI", own=True),

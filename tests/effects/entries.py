@@ -73,7 +73,7 @@ def _entry(kind: str, name: str, *words: str | None) -> Entry:
 def _all() -> Iterator[Entry]:
     for key in KEYS.values():
         yield _entry("task", key.name, key.name, _snake(key.name), key.code)
-    yield _entry("task", DS_FOR_KEY.name, "dsFor", "DS_FOR", "stream_of_ds_for")
+    yield _entry("task", DS_FOR_KEY.name, "dsForIN", "DS_FOR", "stream_of_ds_for")
     yield from (_entry("item", name, name, dataset_attributes.TOKENS.get(name)) for name in ITEM_KEYS)
     yield from (_entry("attribute", name, name) for name in WORDS)
     for spec, keys in SPEC_KEYS.items():
