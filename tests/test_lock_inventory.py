@@ -47,14 +47,14 @@ TESTED: dict[str, str] = {
     "tasks_app/outcomes/task_progress.py:_FORECAST": f"{_LOCKS}:test_a_forecast_is_booked_where_the_row_is_free",
     "tasks_app/outcomes/finishing.py:finish": _ENDED,
     "tasks_app/outcomes/finishing.py:finish 2": _ENDED,
-    "tasks_app/agents/watchdogs/archive.py:run": f"{_PASSED}[old_jobs]",
-    "tasks_app/agents/watchdogs/expired_datasets.py:run": f"{_PASSED}[expired]",
+    "tasks_app/upkeep/archiving.py:_MOVE": f"{_PASSED}[old_jobs]",
+    "tasks_app/upkeep/expired_outputs.py:delete_expired": f"{_PASSED}[expired]",
     "tasks_app/upkeep/old_rows.py:delete_oldest": (f"{_LOCKS}:test_old_messages_go_where_nobody_has_them"),
-    "tasks_app/agents/watchdogs/paused_tasks.py:run": f"{_PASSED}[of_paused]",
-    "tasks_app/agents/watchdogs/second_look.py:_ask_again": (
+    "tasks_app/upkeep/paused_jobs.py:end_unready": f"{_PASSED}[of_paused]",
+    "tasks_app/scouts/measuring_again.py:ask_again": (
         f"{_LOCKS}:test_a_new_measurement_is_asked_for_where_the_row_is_free"
     ),
-    "tasks_app/agents/watchdogs/stale_locks.py:run": f"{_PASSED}[left_claims]",
+    "tasks_app/lifecycle/claims.py:free_stale": f"{_PASSED}[left_claims]",
     "tasks_app/api/v2/idempotency.py:_clean": f"{_PASSED}[keys]",
     "tasks_app/lifecycle/claims.py:_give_back": "tasks_app.lifecycle.test_troubles:"
     "test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_unless_another_has_it",

@@ -76,7 +76,7 @@ def statuses_that_end(made: SimpleNamespace) -> Taken:
     return Taken(("queues", "name", "A"), "B", lambda: queue_status.end_due(now + timedelta(hours=2)), left)
 
 
-@at("tasks_app/agents/watchdogs/old_failures.py:_fingerprints")
+@at("tasks_app/upkeep/old_rows.py:delete_fingerprints")
 def errors_that_nobody_has_any_more(made: SimpleNamespace) -> Taken:
     long_ago = timezone.now() - PAST
     low, high = (

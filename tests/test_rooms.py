@@ -67,7 +67,7 @@ def test_the_name_of_a_module_leads_to_one_place(app: str) -> None:
     assert {name: count for name, count in names.items() if count > 1 and name not in SHARED_NAMES} == {}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tasks_app" / "agents").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "tasks_app" / "agents").rglob("*.py")), ids=lambda path: path.stem)
 def test_an_agent_claims_calls_and_releases(path: Path) -> None:
     """What it decides, reads and writes stands in a stage: no statement, no query, and not much of anything else."""
     tree = ast.parse(path.read_text())

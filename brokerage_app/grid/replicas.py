@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from brokerage_app.models import DatasetReplica, ReplicaLookup
 from brokerage_app.vocabulary.needs import Replica
 from jedisite.database.sql import hot_cursor, numbers, texts
 
@@ -103,3 +104,9 @@ def whereabouts(names: Iterable[str]) -> dict[str, Whereabouts]:
             if endpoint is not None and known.replicas is not None:
                 known.replicas[endpoint] = Replica(held, held_size / MB, complete, is_tape)
     return found
+
+
+def forget_before(moment: datetime) -> None:
+    """Delete answers that are older."""
+    DatasetReplica.objects.filter(at__lt=moment).delete()
+    ReplicaLookup.objects.filter(at__lt=moment).delete()

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Sum
 
+from jedisite.database.sql import sql_time
 from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeout_limits
 from tasks_app.ddm import data_management
@@ -48,6 +49,14 @@ GROWING = """EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jedita
 def growing_by(now: datetime) -> dict[str, Any]:
     """The values of GROWING: datasets that were looked at before are due."""
     return {"checked_before": now - timeout_limits.limit("dataset.growing")}
+
+
+def forgotten(now: datetime) -> str:
+    """SQL of tasks `t` that have not moved for long and have an input that waits so long to be fed."""
+    before = sql_time(now - timeout_limits.limit("dataset.forgotten"))
+    return f"""t.modificationtime <= {before} AND EXISTS (
+        SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
+           AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours
 
 
 def inputs_of(task_id: int) -> list[Dataset]:

@@ -80,3 +80,8 @@ def inputs_of(task: Task) -> tuple[InputData, ...]:
             )
         )
     return tuple(data)
+
+
+def forget_old(now: datetime) -> None:
+    """Delete answers that nobody needs any more."""
+    replicas.forget_before(now - KEPT_FOR)

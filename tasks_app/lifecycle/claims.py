@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -196,3 +196,25 @@ def still_holds(task_id: int, fence: int) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND fence = %s FOR UPDATE", [task_id, fence])
         return cursor.fetchone() is not None
+
+
+def holders() -> list[str]:
+    """Who holds claims on tasks."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT lockedby FROM jedi_tasks WHERE lockedby IS NOT NULL")
+        return [holder for (holder,) in cursor.fetchall()]
+
+
+def free_stale(dead: Sequence[str], before: datetime) -> list[tuple[int, str]]:
+    """Free claims of these holders, and all of before a time. Returns the tasks with their states."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
+                                 AND (lockedby = ANY(%s) OR lockedtime <= %s)
+                                 FOR UPDATE SKIP LOCKED)
+               UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp(),
+                      rescuetime = clock_timestamp()
+                 FROM stale WHERE t.jeditaskid = stale.jeditaskid RETURNING t.jeditaskid, t.status""",
+            [list(dead), before],
+        )
+        return list(cursor.fetchall())

@@ -22,3 +22,27 @@ def delete_oldest(table: str, condition: str, before: datetime, limit: int, key:
             [limit, before],
         )
         return int(cursor.rowcount)
+
+
+def delete_fingerprints(before: datetime, limit: int) -> int:
+    """Delete fingerprints that nobody has classified and no failure has any more. One that is seen again at this moment is
+    locked, and stays."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """DELETE FROM error_fingerprints WHERE id IN (
+                   SELECT id FROM error_fingerprints p
+                    WHERE last_seen < %s AND classified_by = ''
+                      AND NOT EXISTS (SELECT 1 FROM job_failures f WHERE f.fingerprint_id = p.id)
+                    ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)""",
+            [before, limit],
+        )
+        return int(cursor.rowcount)
+
+
+# The message with the highest position stays: the next one follows it, and consumers may ask for what is behind it.
+_SENT = "sent < %s AND position < (SELECT max(position) FROM messages_out)"
+
+
+def delete_sent_messages(before: datetime, limit: int) -> int:
+    """Delete messages that were sent long ago, but for the last one."""
+    return delete_oldest("messages_out", _SENT, before, limit)

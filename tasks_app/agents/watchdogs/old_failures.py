@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
-from tasks_app.upkeep.old_rows import LIMIT, delete_oldest
+from tasks_app.upkeep.old_rows import LIMIT, delete_fingerprints, delete_oldest
 
 KEEP_FAILURES = timedelta(days=30)
 KEEP_COUNTS = timedelta(days=15)
@@ -21,20 +20,6 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     deleted = [
         delete_oldest("job_failures", "ended < %s", now - KEEP_FAILURES, limit, key="pandaid"),
         delete_oldest("job_ends", "hour < %s", now - KEEP_COUNTS, limit),
-        _fingerprints(now - KEEP_FAILURES, limit),
+        delete_fingerprints(now - KEEP_FAILURES, limit),
     ]
     return Pass(sum(deleted), more=limit in deleted)
-
-
-def _fingerprints(before: datetime, limit: int) -> int:
-    """Those that no failure has any more. One that is seen again at this moment is locked, and stays."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """DELETE FROM error_fingerprints WHERE id IN (
-                   SELECT id FROM error_fingerprints p
-                    WHERE last_seen < %s AND classified_by = ''
-                      AND NOT EXISTS (SELECT 1 FROM job_failures f WHERE f.fingerprint_id = p.id)
-                    ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)""",
-            [before, limit],
-        )
-        return int(cursor.rowcount)

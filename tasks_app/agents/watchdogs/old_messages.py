@@ -7,12 +7,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from jedisite.agents.registry import Pass, agent
-from tasks_app.upkeep.old_rows import LIMIT, delete_oldest
+from tasks_app.upkeep.old_rows import LIMIT, delete_oldest, delete_sent_messages
 
 KEEP = timedelta(days=30)
 KEEP_MAILS = timedelta(days=90)
-# The message with the highest position stays: the next one follows it, and consumers may ask for what is behind it.
-_OUT = """sent < %s AND position < (SELECT max(position) FROM messages_out)"""
 _IN = "processed < %s"
 _MAILS = "(sent IS NOT NULL OR not_sent <> '') AND created < %s"
 
@@ -22,7 +20,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()
     deleted = [
-        delete_oldest("messages_out", _OUT, now - KEEP, limit),
+        delete_sent_messages(now - KEEP, limit),
         delete_oldest("messages_in", _IN, now - KEEP, limit),
         delete_oldest("notifications", _MAILS, now - KEEP_MAILS, limit),
     ]

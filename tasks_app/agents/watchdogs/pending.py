@@ -1,32 +1,20 @@
-"""Watchdog: pending tasks return to their earlier state, or become exhausted after too long.
-
-Those that no site would take return sooner when the grid has changed since (`tasks_app/lifecycle/site_waits.py`).
-
-frozenTime keeps the moment since which nothing could be done, also while the task goes back and forth between pending
-and what it tries: so a task whose trouble never ends is exhausted after a week. A task that waits for its parent has
-none, and waits without end.
-"""
+"""Watchdog: pending tasks return to their earlier state, or become exhausted after too long."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
-from jedisite.database.sql import sql_time, the_time
-from tasks_app.configured import timeout_limits
-from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.domain.throttling import PendingView, leave_pending
-from tasks_app.lifecycle import claims, site_waits, task_moves
+from jedisite.database.sql import the_time
+from tasks_app.domain.states import TaskStatus
+from tasks_app.lifecycle import claims, site_waits
 from tasks_app.lifecycle.turn_order import Turns
-from tasks_app.models import Task
+from tasks_app.upkeep import pending_tasks
 
 ME = "pending"
 LIMIT = 200
-_ENDS = ", ".join(f"'{status}'" for status in sorted(TASK_FINAL))
-_PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
-                             AND p.status NOT IN ({_ENDS}))"""  # noqa: S608 - constants
 
 
 @agent("pending", every="5s", title="Retries pending tasks when their wait is over")
@@ -35,42 +23,15 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     if not claims.states_in_use([TaskStatus.PENDING]):
         return Pass()
     now, changed = the_time(now), site_waits.last_change().first()
-    condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
-        OR {site_waits.CHANGED.format(now=sql_time(now))}
-        OR (t.frozentime <= {sql_time(now)} - {timeout_limits.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
-    values, waiting = site_waits.values(changed), [TaskStatus.PENDING]
     claimed = claims.claim_tasks(
-        owner(), waiting, limit, condition=condition, values=values, even_waiting=True, agent=ME, turns=Turns()
+        owner(),
+        [TaskStatus.PENDING],
+        limit,
+        condition=pending_tasks.due(now),
+        values=site_waits.values(changed),
+        even_waiting=True,
+        agent=ME,
+        turns=Turns(),
     )
-    work = partial(_leave, now=now, changed=changed)
+    work = partial(pending_tasks.leave, by=ME, now=now, changed=changed)
     return Pass(claims.for_each(claimed, work, by=ME), more=len(claimed) == limit)
-
-
-def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None) -> bool:
-    task = Task.objects.get(pk=task_id)
-    longest = timeout_limits.limit("task.stuck", task.prod_source_label or "", vo=task.vo or "")
-    parent = None
-    if task.parent_id and task.parent_id != task_id:
-        parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
-    since = task.state_change_time or task.creation_date
-    view = PendingView(task.old_status, since, task.frozen_time, site_waits.due(task, changed), parent)
-    step = leave_pending(view, now, longest)
-    if step is None:
-        claims.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))
-        return False
-    reason = step.reason.detail
-    if step.status == TaskStatus.EXHAUSTED:
-        dialog = f"{reason}; the last reason: {task.error_dialog or 'none was given'}"
-        task_moves.move_task(task_id, step.status, by=ME, reason=reason, fence=fence, error_dialog=dialog)
-        return True
-    # The clock of how long the task has been stuck runs on until something works.
-    task_moves.move_task(
-        task_id,
-        task.old_status or TaskStatus.READY,
-        by=ME,
-        reason=reason,
-        fence=fence,
-        old_status=None,
-        frozen_time=task.frozen_time,
-    )
-    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from brokerage_app.models import DatasetReplica, ReplicaLookup
 from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
@@ -23,7 +22,5 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     for start in range(0, len(names), AT_ONCE):
         renew_lease()
         locality.ask(names[start : start + AT_ONCE], now)
-    old = now - locality.KEPT_FOR
-    DatasetReplica.objects.filter(at__lt=old).delete()
-    ReplicaLookup.objects.filter(at__lt=old).delete()
+    locality.forget_old(now)
     return Pass(len(names), f"{plural(len(names), 'dataset')}", more=len(names) == limit)

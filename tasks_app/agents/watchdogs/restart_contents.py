@@ -10,9 +10,9 @@ from datetime import datetime
 
 from jedisite.agents.passes import owner
 from jedisite.agents.registry import Pass, agent
-from jedisite.database.sql import sql_time, the_time
-from tasks_app.configured import timeout_limits
+from jedisite.database.sql import the_time
 from tasks_app.domain.states import TASK_GENERATING, TaskStatus
+from tasks_app.inputs import awaited_inputs
 from tasks_app.lifecycle import claims, task_moves
 
 ME = "restart_contents"
@@ -22,10 +22,7 @@ LIMIT = 100
 @agent("restart_contents", every="5m", title="Resumes reading of inputs that were left waiting")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks that make jobs while an input of theirs has not been fed for long."""
-    before = sql_time(the_time(now) - timeout_limits.limit("dataset.forgotten"))
-    condition = f"""t.modificationtime <= {before} AND EXISTS (
-        SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
-           AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours
+    condition = awaited_inputs.forgotten(the_time(now))
     claimed = claims.claim_tasks(
         owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME
     )

@@ -25,7 +25,6 @@ from tasks_app.agents.watchdogs import (
     lost_jobs,
     old_messages,
     paused_tasks,
-    second_look,
     stale_locks,
 )
 from tasks_app.api.v2 import idempotency
@@ -60,6 +59,8 @@ from tasks_app.models import (
 )
 from tasks_app.outcomes import final_reports, finishing, task_progress
 from tasks_app.retries import task_changes
+from tasks_app.scouts import measuring_again
+from tasks_app.scouts.rules import scouts
 from tasks_app.submission import command_queue
 from tests.flow.driving import settle, states, task
 from tests.flow.pilot import Pilot
@@ -511,9 +512,9 @@ def test_a_forecast_is_booked_where_the_row_is_free(make_task: Make, make_datase
 def test_a_new_measurement_is_asked_for_where_the_row_is_free(make_task: Make, make_job: Make) -> None:
     held, free = (make_task(status="running", walltime_unit="s") for _ in range(2))
     for one in (held, free):
-        for _ in range(second_look.scouts.MEASURE_AGAIN_AT[0]):
+        for _ in range(scouts.MEASURE_AGAIN_AT[0]):
             make_job(status="finished", task_id=one.id)
-    skips(of_task(held.id), second_look._ask_again)
+    skips(of_task(held.id), measuring_again.ask_again)
     assert (task(held.id).walltime_unit, task(free.id).walltime_unit) == ("s", None)
 
 
