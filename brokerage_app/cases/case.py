@@ -262,8 +262,10 @@ def scratch_of(needs: TaskNeeds, *, analysis: bool) -> tuple[int, int]:
     work = disk.size_of(needs.work_disk, needs.work_disk_unit, default="MB")
     if analysis:
         return (
-            disk.analysis_need_mb(atom, output, work, merging=needs.merging),
-            disk.analysis_need_mb(atom, output, work, merging=needs.merging, direct_io=True),
+            disk.analysis_need_mb(atom, output, work, merging=needs.merging, job_size_mb=needs.job_size_mb),
+            disk.analysis_need_mb(
+                atom, output, work, merging=needs.merging, job_size_mb=needs.job_size_mb, direct_io=True
+            ),
         )
     return (
         disk.production_need_mb(atom, output, work),

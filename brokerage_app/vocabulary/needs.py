@@ -56,6 +56,7 @@ class TaskNeeds:
     disk_mb          scratch space of one job: work, output, and input unless it is read directly; used by the generic broker
     files_a_job, events_a_job
                      as the task fixes them (nFilesPerJob; nEventsPerJob where the atom is that); 0 where it does not
+    job_size_mb      size that jobs are to have altogether (nGBPerJob); asked by the broker of analysis
     atom_mb, file_mb, atom_events
                      size of the atom as it is read, and of its largest file; `effective_mb` is the part of the atom that is
                      processed (1 at least)
@@ -129,6 +130,7 @@ class TaskNeeds:
     effective_mb: float = 1.0
     atom_events: int = 0
     files_a_job: int = 0
+    job_size_mb: int = 0
     events_a_job: int = 0
     out_disk: int = 0
     out_disk_unit: str = "kB"

@@ -76,6 +76,7 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         walltime_known=not is_undefined(task.walltime, task.unit_of_walltime, task.cpu_time, task.cpu_time_unit),
         cpu_efficiency_percent=90 if task.cpu_efficiency is None else task.cpu_efficiency,
         base_walltime_s=task.base_walltime or 0,
+        job_size_mb=(rule.get_int("NG") or 0) * 1024,
         out_disk=task.out_disk_count or 0,
         out_disk_unit=task.out_disk_unit or "kB",
         work_disk=task.work_disk_count or 0,

@@ -15,6 +15,8 @@ from tasks_app.refining.values import DatasetSpec, OutputTemplate, Refined, Requ
 
 BACK_END = "rucio"
 EVENT_SERVICE_OPTION = {"type": "constant", "value": "--eventService=True", "es_only": True}
+BASE_MEMORY_MB = {"simul": 1000, "pile": 1500, "reco": 1000}
+"""Memory of a job whatever its cores, by processing type, of tasks that state none."""
 DATABASE_RELEASE = ("repeat", "nosplit")
 _VERSION = re.compile(r"\.\d+$")
 _TYPE_FIELD = 4
@@ -42,6 +44,7 @@ def _complete(request: Request) -> Raw:
     fill(
         raw,
         ddmBackEnd=BACK_END,
+        baseRamCount=BASE_MEMORY_MB.get(params.text("processingType") or ""),
         pushStatusChanges=chosen(policy.push_status_percent, policy.draws.push_status),
     )
     if _becomes_event_service(params, policy):

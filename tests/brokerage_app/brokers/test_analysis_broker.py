@@ -254,6 +254,13 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
 ]
 
 
+def test_a_queue_has_room_for_jobs_of_the_size_that_the_task_asks_for() -> None:
+    """nGBPerJob: input, output and work folder of a job that copies its input."""
+    for room_mb, code in ((10_239, "scratch_disk"), (10_240, "")):
+        verdict = broker(needs(job_size_mb=10 * 1024), grid(site(work_dir_mb=room_mb)))
+        assert reasons(verdict) == ({"A": code} if code else {})
+
+
 @pytest.mark.parametrize(("task", "view", "more", "code"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
 def test_rules(task: TaskNeeds, view: SiteView, more: dict[str, Any], code: str) -> None:
     verdict = broker(task, grid(view, **more))

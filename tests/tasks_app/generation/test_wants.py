@@ -47,3 +47,8 @@ def test_jobs_that_take_as_many_events_as_fit_need_no_more_than_the_smallest_ran
     time = time_of(needs)
     fits = too_long(time, 20, cores=1, core_power=10, min_s=5) is None
     assert fits == (granularity == 10) and too_short(time, 30, cores=1, core_power=10) is None
+
+
+def test_the_size_that_jobs_are_to_have_is_asked_of_queues() -> None:
+    assert needs_of(Task(id=1, split_rule="NG=10"), {}).job_size_mb == 10 * 1024
+    assert needs_of(Task(id=1), {}).job_size_mb == 0

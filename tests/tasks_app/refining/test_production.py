@@ -176,3 +176,19 @@ def test_refining_what_was_stored_gives_the_same(raw: dict[str, Any]) -> None:
     first = refined(raw, policy=policy)
     assert first.params is not None
     assert refined(dict(first.params), policy=policy) == first
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wanted"),
+    [
+        ("simul", {}, 1000),
+        ("pile", {}, 1500),
+        ("reco", {}, 1000),
+        ("evgen", {}, 0),
+        ("pile", {"baseRamCount": 300}, 300),
+    ],
+)
+def test_the_memory_of_a_job_whatever_its_cores_is_that_of_its_processing_type(
+    kind: str, given: dict[str, Any], wanted: int
+) -> None:
+    assert refined(reconstruction(processingType=kind, **given)).task["baseramcount"] == wanted
