@@ -207,6 +207,30 @@ def test_the_files_that_are_named_by_their_addresses_are_given_to_the_command(si
     assert "file:///a/b" in said and "file:///a/c" in said
 
 
+SUMS = """import glob, os
+text = "".join(open(name).read() for kind in ("lines", "calib") for name in sorted(glob.glob(f"user.jdoe.{kind}.*.txt")))
+open("sum.txt", "w").write(f"{os.environ['number']}\\n{text}")
+if os.environ["number"] == "7":
+    open("extra.txt", "w").write("extra")
+"""
+
+
+def test_groups_of_files_as_prun_loads_them_from_xml_are_jobs_with_outputs_of_their_own(site: Path) -> None:
+    raw = give(site, RECORDED["groups"], line__py=SUMS)
+    data(site, "user.jdoe.lines", 3)
+    data(site, "user.jdoe.calib", 2)
+    made = submit(raw)
+    ran = run_jobs(site)
+    assert status(made) == "done", why(made, ran, site)
+    outputs = CatalogueFile.objects.filter(dataset__name__startswith="user.jdoe.sums_all").order_by("lfn")
+    said = {f.lfn.partition(".all.")[2]: content(f.lfn).splitlines() for f in outputs}
+    assert said == {
+        "number7.sum.txt": ["7", "user.jdoe.lines.0.txt", "user.jdoe.lines.2.txt", "user.jdoe.calib.0.txt"],
+        "number7.extra.txt": ["extra"],
+        "number8.sum.txt": ["8", "user.jdoe.lines.1.txt", "user.jdoe.calib.1.txt"],
+    }
+
+
 def test_pathena_runs_a_program_of_the_sandbox_and_says_when_a_release_is_missing(site: Path) -> None:
     program = "#!/usr/bin/env python3\nimport sys\nopen('HITS.pool.root', 'w').write(' '.join(sys.argv[1:]))\n"
     raw = give(site, RECORDED["pathena_trf"], Sim_tf__py=program)
