@@ -320,12 +320,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "group_in_one_job",
-        "Where a group of files is one job, no two jobs have files of it.",
+        "Where a group of files is one job, no two jobs have files of it; each dataset has groups of its own.",
         f"""
-        SELECT t.jeditaskid, c.boundaryid, count(DISTINCT c.pandaid) AS jobs FROM jedi_tasks t
+        SELECT t.jeditaskid, c.datasetid, c.boundaryid, count(DISTINCT c.pandaid) AS jobs FROM jedi_tasks t
           JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.type IN ({_INPUTS}) AND c.boundaryid IS NOT NULL
          WHERE t.splitrule ~ '(^|,)GB=[34](,|$)' AND c.status IN ('running', 'finished')
-         GROUP BY 1, 2 HAVING count(DISTINCT c.pandaid) > 1""",
+         GROUP BY 1, 2, 3 HAVING count(DISTINCT c.pandaid) > 1""",
     ),
     Invariant(
         "waiting_job_has_build",

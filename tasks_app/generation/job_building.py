@@ -33,7 +33,7 @@ def build_jobs(
     In a transaction that has locked the task's row. Raises BadBuildError, UnresolvedPlaceholder.
     """
     inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
-    needs, streams = turn.needs_with(memory_mb), turn.streams(plan.own_outputs)
+    needs, streams = turn.needs_with(memory_mb), turn.streams(sources[0].dataset.id, plan.own_outputs)
     sites, before = list[SiteJobs](), 0
     for share in plan.jobs:
         site = share.place.site

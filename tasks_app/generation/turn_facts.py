@@ -123,9 +123,14 @@ class TurnFacts:
             return self.needs
         return replace(self.needs, memory_mb=memory_mb, memory_raised=True)
 
-    def streams(self, own_outputs: int | None = None) -> list[OutputStream]:
-        """What each job writes; `own_outputs`: so many outputs that its group names, each in the stream of the one output."""
-        found = [stream_of(row, self.task) for row in self.outputs]
+    def streams(self, master_id: int | None = None, own_outputs: int | None = None) -> list[OutputStream]:
+        """What each job of a master writes, or what any does.
+
+        `own_outputs`: so many outputs that its group names, each in the stream of the one output.
+        """
+        is_mapped = self.rule.get_int("GB") in (2, 4)
+        rows = [row for row in self.outputs if not is_mapped or master_id is None or _is_of(row.dataset, master_id)]
+        found = [stream_of(row, self.task) for row in rows]
         if own_outputs is None:
             return found
         return [
@@ -195,6 +200,11 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
         scouting=scouting,
         has_seeds=len(inputs) < len(datasets),
     )
+
+
+def _is_of(output: Dataset, master_id: int) -> bool:
+    """Whether jobs of a master write to this dataset, where each master has outputs of its own."""
+    return output.type in LOG_TYPES or output.provenance_id in (None, master_id)
 
 
 def masters_of(inputs: Iterable[Dataset]) -> list[Dataset]:

@@ -19,6 +19,8 @@ from tasks_app.refining.values import CannotRefine, DatasetSpec, NothingThere, O
 PSEUDO_DATASET = "pseudo_dataset"
 RANDOM_SEED = "RNDMSEED"
 MASTER_STREAM = "IN"
+MAPPED = (2, 4)
+"""Values of groupBoundaryID with which outputs go to a dataset of their own for each input dataset."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ def lay_out(request: Request, *, event_service: bool) -> Layout:
         add_output(layout, item, request, is_log=True)
     for item in params.merge_logs:
         add_output(layout, item, request, is_log=True, stream="LOG_MERGE")
+    if params.whole("groupBoundaryID") in MAPPED:
+        _map_outputs(layout, params)
     if RANDOM_SEED in names_in("".join(layout.text)):
         layout.add(DatasetSpec(RANDOM_SEED, "random_seed", RANDOM_SEED))
     if params.flag("mergeOutput"):
@@ -210,6 +214,27 @@ def _concrete(name: str, container: str | None, task_id: int) -> str:
     """The dataset of an output: one of the task's own where the name is that of the container that it goes into."""
     bare = name.rstrip(CONTAINER_MARK)
     return f"{bare}.{task_id}" if container and container.rstrip(CONTAINER_MARK) == bare else bare
+
+
+def _map_outputs(layout: Layout, params: TaskParams) -> None:
+    """Each master has output datasets of its own: the first those that the items name, the others copies of them.
+
+    Raises CannotRefine where merge jobs would have to tell them apart.
+    """
+    masters = [n for n, d in enumerate(layout.datasets) if d.type == "input" and d.master is None]
+    if len(masters) > 1 and params.flag("mergeOutput"):
+        raise CannotRefine(
+            "Outputs that are mapped to several inputs (groupBoundaryID 2 or 4) cannot be merged: set 1 or 3."
+        )
+    for template in [t for t in layout.templates if t.outtype == "output"]:
+        spec = replace(layout.datasets[template.dataset], provenance=masters[0] if masters else None)
+        layout.datasets[template.dataset] = spec
+        for number, master in enumerate(masters[1:], 2):
+            place = layout.add(
+                replace(spec, datasetname=f"{spec.datasetname.rstrip('/')}.in{number}", provenance=master)
+            )
+            name = template.filenametemplate.replace("${SN", f"in{number}.${{SN", 1)
+            layout.templates.append(replace(template, dataset=place, filenametemplate=name))
 
 
 def _add_unmerged(layout: Layout, request: Request) -> None:

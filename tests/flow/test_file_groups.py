@@ -257,3 +257,22 @@ def test_a_group_may_write_nothing_but_its_log() -> None:
     drive(Pilot())
     assert status(made) == "done"
     assert not JobFile.objects.filter(job_id=jobs(made)[0].id, type="output").exists()
+
+
+@pytest.mark.parametrize(("mode", "mapped"), [(3, False), (4, True)])
+def test_outputs_are_mapped_to_their_input_dataset(mode: int, mapped: bool) -> None:
+    for name in (A, B):
+        add_dataset(name, 2)
+        by_block(name, 1, 2)
+    made = submit(parameters("lab.t", reads(f"{A},{B}"), groupBoundaryID=mode))
+    drive(Pilot())
+    assert status(made) == "done"
+    masters = {row.id: row.name for row in Dataset.objects.filter(task_id=made, type="input")}
+    outputs = Dataset.objects.filter(task_id=made, type="output").order_by("id")
+    found = {row.name: (masters[row.provenance_id or 0], row.files_finished) for row in outputs}
+    assert found == ({"lab.t.out": (A, 2), "lab.t.out.in2": (B, 2)} if mapped else {"lab.t.out": (A, 4)})
+    for job in jobs(made):
+        wrote = JobFile.objects.get(job_id=job.id, type="output")
+        read_of = JobFile.objects.get(job_id=job.id, type="input").dataset
+        assert not mapped or wrote.dataset == ("lab.t.out" if read_of == A else "lab.t.out.in2")
+        assert wrote.lfn in JobParams.objects.get(pk=job.id).params
