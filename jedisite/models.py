@@ -25,7 +25,7 @@ class Agent(models.Model):
     last_started_at = models.DateTimeField(null=True, blank=True)
     last_ended_at = models.DateTimeField(null=True, blank=True)
     unended_since = models.DateTimeField(
-        null=True, blank=True, help_text="when the first pass began of those that have begun since the last one ended"
+        null=True, blank=True, help_text="when the oldest pass began that has not ended"
     )
     last_duration_s = models.FloatField(null=True, blank=True)
     last_items = models.IntegerField(null=True, blank=True)
@@ -75,7 +75,7 @@ class Trouble(models.Model):
     kind = models.CharField(max_length=8, choices=[(k, k) for k in KINDS])
     subject = models.BigIntegerField(help_text="number of the task or job")
     task_id = models.BigIntegerField(null=True, db_column="jeditaskid", help_text="task that the subject belongs to")
-    failures = models.IntegerField(default=1, help_text="in a row; the row goes when a turn succeeds")
+    failures = models.IntegerField(default=1, help_text="failures in a row; the record is deleted when a turn succeeds")
     since = models.DateTimeField(db_default=Now())
     last_at = models.DateTimeField(db_default=Now())
     next_try = models.DateTimeField()
@@ -189,7 +189,7 @@ class DeviceLogin(models.Model):
     STATUSES = ("waiting", "allowed", "refused", "used")
 
     id = models.BigAutoField(primary_key=True)
-    user_code = models.CharField(max_length=9, unique=True, help_text="what the person confirms")
+    user_code = models.CharField(max_length=9, unique=True, help_text="code that the person confirms")
     digest = models.BinaryField(unique=True, editable=False)
     status = models.CharField(max_length=16, choices=[(s, s) for s in STATUSES], default="waiting")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="device_logins")

@@ -37,7 +37,9 @@ class AnalysisUser(models.Model):
     user = models.CharField(max_length=128, primary_key=True, db_column="produsername")
     slots_hi = models.IntegerField(help_text="cores that run on hi queues")
     slots_mid = models.IntegerField(help_text="cores that run on mid queues")
-    disk_gb = models.FloatField(null=True, blank=True, help_text="size of the user's datasets; empty: not queried")
+    disk_gb = models.FloatField(
+        null=True, blank=True, help_text="size of the user's datasets in GB; empty: not queried"
+    )
     updated = models.DateTimeField()
 
     class Meta:

@@ -24,8 +24,8 @@ class Sample(models.Model):
     idle_tasks = models.IntegerField(
         null=True, blank=True, help_text="open tasks without any open job; of the whole grid only"
     )
-    finished = models.IntegerField(default=0, help_text="jobs, in the interval")
-    failed = models.IntegerField(default=0, help_text="jobs, in the interval")
+    finished = models.IntegerField(default=0, help_text="finished jobs in the interval")
+    failed = models.IntegerField(default=0, help_text="failed jobs in the interval")
     wasted_core_s = models.BigIntegerField(default=0, help_text="walltime times cores of the failed jobs, in seconds")
 
     class Meta:

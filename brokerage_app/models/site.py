@@ -51,22 +51,30 @@ class Queue(models.Model):
     cloud = models.CharField(max_length=50, blank=True, default="")
     grid_type = models.CharField(max_length=16, blank=True, default="GRID", help_text="GRID, hpc, cloud")
     core_count = models.IntegerField(default=1, help_text="cores of one slot; 0 takes any number up to max cores")
-    max_memory_mb = models.IntegerField(null=True, blank=True, help_text="memory of one slot; empty: no limit")
+    max_memory_mb = models.IntegerField(null=True, blank=True, help_text="memory of one slot in MB; empty: no limit")
     min_memory_mb = models.IntegerField(default=0)
     max_walltime_s = models.IntegerField(null=True, blank=True)
     min_walltime_s = models.IntegerField(default=0)
-    work_dir_mb = models.IntegerField(null=True, blank=True, help_text="scratch disk of one slot; empty: no limit")
+    work_dir_mb = models.IntegerField(
+        null=True, blank=True, help_text="scratch disk of one slot in MB; empty: no limit"
+    )
     core_power = models.FloatField(default=10.0, help_text="HS23 per core")
     capability = models.CharField(max_length=16, blank=True, default="ucore")
-    max_input_mb = models.IntegerField(default=0, help_text="input of one job; 0: no limit, -1: always read directly")
+    max_input_mb = models.IntegerField(
+        default=0, help_text="input of one job in MB; 0: no limit, -1: always read directly"
+    )
     direct_access_lan = models.BooleanField(default=False, help_text="jobs may read inputs over the local network")
     direct_access_wan = models.BooleanField(default=False, help_text="jobs may read inputs of other sites")
     max_disk_io_kbps = models.FloatField(null=True, blank=True, help_text="kB/s per core; empty: the general limit")
     pledged_cores = models.IntegerField(default=0, help_text="-1 marks an opportunistic queue")
-    transferring_limit = models.IntegerField(default=0, help_text="jobs; 0: the general limit")
-    transfer_days_high = models.FloatField(null=True, blank=True, help_text="time limit of transfers, urgent jobs")
-    transfer_days_low = models.FloatField(null=True, blank=True, help_text="time limit of transfers, other jobs")
-    space_gb = models.FloatField(null=True, blank=True, help_text="free space for outputs")
+    transferring_limit = models.IntegerField(default=0, help_text="limit on transferring jobs; 0: the general limit")
+    transfer_days_high = models.FloatField(
+        null=True, blank=True, help_text="time limit of transfers for urgent jobs, in days"
+    )
+    transfer_days_low = models.FloatField(
+        null=True, blank=True, help_text="time limit of transfers for other jobs, in days"
+    )
+    space_gb = models.FloatField(null=True, blank=True, help_text="free space for outputs, in GB")
     releases = models.JSONField(default=list, blank=True, help_text="ANY, AUTO, or names of releases")
     policy = models.TextField(blank=True, default="", help_text="jobs that are not accepted, as in fairsharepolicy")
     connectivity = models.CharField(max_length=64, blank=True, default="", help_text="of worker nodes: network#stack")
@@ -152,9 +160,11 @@ class StorageEndpoint(models.Model):
     path = models.TextField(blank=True, default="", help_text="root folder of a local storage element")
     space_free_gb = models.FloatField(null=True, blank=True)
     space_total_gb = models.FloatField(null=True, blank=True)
-    space_expired_gb = models.FloatField(null=True, blank=True, help_text="data that may be deleted")
-    space_min_free_gb = models.FloatField(null=True, blank=True, help_text="space that must stay free")
-    space_unavailable_gb = models.FloatField(null=True, blank=True, help_text="free but not usable")
+    space_expired_gb = models.FloatField(null=True, blank=True, help_text="data that may be deleted, in GB")
+    space_min_free_gb = models.FloatField(null=True, blank=True, help_text="space that must stay free, in GB")
+    space_unavailable_gb = models.FloatField(
+        null=True, blank=True, help_text="space that is free but not usable, in GB"
+    )
     over_quota = models.BooleanField(default=False)
     states = models.JSONField(
         default=dict,

@@ -62,7 +62,7 @@ class QueueActivity(models.Model):
     started_per_h = models.FloatField(
         default=0, help_text="jobs per hour that got a slot, over the 6 hours until 5 minutes ago"
     )
-    disk_io_kbps = models.FloatField(null=True, blank=True, help_text="mean over running jobs, per core")
+    disk_io_kbps = models.FloatField(null=True, blank=True, help_text="kB/s per core, mean over running jobs")
     transferring_to = models.JSONField(default=dict, help_text="transferring jobs by nucleus")
     pilots_3h = models.IntegerField(
         null=True, blank=True, help_text="calls of pilots; empty: not counted for 3 hours yet"
@@ -170,7 +170,7 @@ class WorkerNodeGpus(models.Model):
     model = models.CharField(max_length=128)
     memory_mb = models.IntegerField(null=True, blank=True, db_column="vram")
     architecture = models.CharField(max_length=64, blank=True, default="")
-    framework_version = models.CharField(max_length=64, blank=True, default="", help_text="CUDA")
+    framework_version = models.CharField(max_length=64, blank=True, default="", help_text="version of CUDA")
     driver_version = models.CharField(max_length=64, blank=True, default="")
     per_host = models.IntegerField(null=True, blank=True, db_column="gpus_per_host")
 
@@ -234,7 +234,7 @@ class Refreshed(models.Model):
     """When a set of numbers was last counted: who wants them not older than that need not count again."""
 
     name = models.CharField(max_length=32, primary_key=True)
-    at = models.DateTimeField(help_text="the count saw all that was there then")
+    at = models.DateTimeField(help_text="moment up to which the count is complete")
     took_ms = models.FloatField(default=0)
     rows = models.IntegerField(default=0)
 

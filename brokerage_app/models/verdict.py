@@ -34,7 +34,7 @@ class VerdictRecord(models.Model):
     id = models.BigAutoField(primary_key=True)
     task_id = models.BigIntegerField(db_column="jeditaskid")
     first_at = models.DateTimeField(db_default=Now())
-    at = models.DateTimeField(db_default=Now(), help_text="last time")
+    at = models.DateTimeField(db_default=Now(), help_text="when it was decided last")
     repeats = models.IntegerField(default=1)
     counted = models.IntegerField(default=0, help_text="repeats that are in the counts of the day already")
     kind = models.CharField(max_length=20, default="job", help_text="job or task brokerage")

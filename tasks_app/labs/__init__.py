@@ -1,1 +1,1 @@
-"""The yard: benchmarks, simulations, made-up tasks, the demonstration. Nothing of the product imports it."""
+"""Benchmarks, simulations, made-up tasks and the demonstration. Nothing of the product imports it."""

@@ -20,7 +20,7 @@ class AttentionItem(models.Model):
     since = models.DateTimeField()
     size = models.BigIntegerField(default=0, help_text="how much is concerned, in `unit`")
     unit = models.CharField(max_length=32, blank=True, default="")
-    owner = models.CharField(max_length=128, blank=True, default="", help_text="owner: a user, a site or a share")
+    owner = models.CharField(max_length=128, blank=True, default="", help_text="a user, a site or a share")
     path = models.CharField(max_length=500, help_text="the page that says more")
     rank = models.FloatField(default=0, help_text="higher is more urgent")
     first_seen = models.DateTimeField(db_default=Now())

@@ -34,7 +34,7 @@ class ErrorFingerprint(models.Model):
     ticket = models.CharField(
         max_length=200, blank=True, default="", help_text="address or number of the ticket about it"
     )
-    known_until = models.DateTimeField(null=True, blank=True, help_text="known and expected until then")
+    known_until = models.DateTimeField(null=True, blank=True, help_text="until when the error is known and expected")
     advice = models.CharField(max_length=1000, blank=True, default="", help_text="what to do about it")
     classified_by = models.CharField(max_length=128, blank=True, default="")
     classified_at = models.DateTimeField(null=True, blank=True)
@@ -68,7 +68,7 @@ class JobFailure(models.Model):
     activity = models.CharField(max_length=32, db_column="gshare")
     pilot_version = models.CharField(max_length=32)
     walltime_s = models.IntegerField()
-    wasted_core_s = models.BigIntegerField(help_text="walltime times cores")
+    wasted_core_s = models.BigIntegerField(help_text="walltime times cores, in core seconds")
 
     class Meta:
         db_table = "job_failures"
@@ -101,7 +101,7 @@ class JobEnds(models.Model):
     """How many jobs finished and failed in one hour, of one site, node, task, user, activity or pilot version."""
 
     id = models.BigAutoField(primary_key=True)
-    hour = models.DateTimeField(help_text="its start")
+    hour = models.DateTimeField(help_text="start of the hour")
     dimension = models.CharField(max_length=8, choices=[(d, d) for d in DIMENSIONS])
     key = models.CharField(max_length=LONGEST_KEY, blank=True)
     finished = models.IntegerField(default=0)

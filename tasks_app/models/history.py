@@ -75,8 +75,8 @@ class UsualDuration(models.Model):
     status = models.CharField(max_length=64)
     stays = models.IntegerField(help_text="stays in the state that were measured")
     median_s = models.FloatField()
-    low_s = models.FloatField(help_text="a tenth of the stays were shorter")
-    high_s = models.FloatField(help_text="a tenth of the stays were longer")
+    low_s = models.FloatField(help_text="seconds; a tenth of the stays were shorter")
+    high_s = models.FloatField(help_text="seconds; a tenth of the stays were longer")
     updated = models.DateTimeField()
 
     class Meta:

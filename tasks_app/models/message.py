@@ -50,7 +50,7 @@ class InMessage(models.Model):
     """What another system has told. Its id makes it count once, however often it is delivered."""
 
     id = models.BigAutoField(primary_key=True)
-    message_id = models.CharField(max_length=128, unique=True, help_text="given by the sender")
+    message_id = models.CharField(max_length=128, unique=True, help_text="name that the sender has given")
     kind = models.CharField(max_length=32)
     sender = models.CharField(max_length=150)
     payload = models.JSONField()
@@ -93,7 +93,7 @@ class Notification(models.Model):
     recipient = models.CharField(max_length=254, blank=True, db_default="")
     sent = moment("sent")
     not_sent = models.TextField(blank=True, db_default="", help_text="why no mail goes out")
-    error = models.TextField(blank=True, db_default="", help_text="of the last attempt")
+    error = models.TextField(blank=True, db_default="", help_text="error of the last attempt to send it")
 
     class Meta:
         db_table = "notifications"

@@ -15,7 +15,7 @@ from tasks_app.params.schedule import Schedule
 class PeriodicTask(models.Model):
     task = models.OneToOneField(Task, models.CASCADE, primary_key=True, db_column="jeditaskid", related_name="periodic")
     every_s = number("every_s", help_text="seconds from one time to the next; empty with a cron line")
-    cron = models.CharField(max_length=100, blank=True, db_default="", help_text="in UTC")
+    cron = models.CharField(max_length=100, blank=True, db_default="", help_text="cron line, in UTC")
     jobs = models.IntegerField(help_text="records of input that are made each time")
     most_open = number("most_open", help_text="a time is skipped while more records than this would be unprocessed")
     until = moment("until")

@@ -37,9 +37,9 @@ class Sandbox(models.Model):
     )
     size = models.BigIntegerField(help_text="bytes")
     crc = models.BigIntegerField(help_text="CRC-32 of what is packed, as the end of the archive says it")
-    sha256 = models.CharField(max_length=64, help_text="of the archive, in hexadecimal digits")
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of the archive, in hexadecimal digits")
     created = models.DateTimeField(db_default=Now())
-    last_used = models.DateTimeField(db_default=Now(), help_text="to within an hour")
+    last_used = models.DateTimeField(db_default=Now(), help_text="last use, accurate to an hour")
     tasks: models.ManyToManyField[Task, models.Model] = models.ManyToManyField(
         "Task", db_table="sandbox_tasks", help_text="tasks that have named it"
     )

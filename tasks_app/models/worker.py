@@ -28,7 +28,7 @@ class Harvester(models.Model):
     version = text("sw_version", 50)
     commit = text("commit_stamp", 100)
     highest_worker = models.BigIntegerField(
-        db_column="max_workerid", db_default=0, help_text="numbers of workers up to this one are taken for good"
+        db_column="max_workerid", db_default=0, help_text="highest number that a worker of it has had"
     )
 
     class Meta:
@@ -45,7 +45,7 @@ class Worker(models.Model):
     harvester = models.CharField(max_length=INSTANCE_LENGTH, db_column="harvesterid")
     worker_id = models.BigIntegerField(db_column="workerid")
     batch_id = text("batchid", 80)
-    queue_name = text("queuename", 128, help_text="of the batch system")
+    queue_name = text("queuename", 128, help_text="queue of the batch system")
     status = models.CharField(max_length=80)
     site = models.CharField(max_length=128, db_column="computingsite")
     cores = number("ncore")
@@ -58,7 +58,7 @@ class Worker(models.Model):
     native_exit_code = number("nativeexitcode")
     native_status = text("nativestatus", 80)
     message = text("diagmessage", 500)
-    jobs = number("njobs", help_text="that it may run, as reported by the instance")
+    jobs = number("njobs", help_text="jobs that it may run, as reported by the instance")
     computing_element = text("computingelement", 128)
     submission_host = text("submissionhost", 128)
     harvester_host = text("harvesterhost", 128)
@@ -141,7 +141,7 @@ class HarvesterDialog(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     harvester = models.CharField(max_length=INSTANCE_LENGTH, db_column="harvester_id")
-    number = models.BigIntegerField(db_column="diagid", help_text="given by the instance")
+    number = models.BigIntegerField(db_column="diagid", help_text="number that the instance has given")
     module = text("modulename", 100)
     subject = text("identifier", 100)
     at = models.DateTimeField(db_column="creationtime", db_default=Now())

@@ -149,7 +149,7 @@ def _running(number: int) -> range:
 
 
 def _running_without_secret(number: int) -> range:
-    """As PanDA's own pilots get jobs: they know of no secret."""
+    """Running jobs that were handed out without a secret, as PanDA's own pilots get them."""
     jobs = _running(number)
     with hot_cursor() as cursor:
         cursor.execute("UPDATE jobs SET secret_hash = NULL")

@@ -33,7 +33,7 @@ def kept(call: str) -> str:
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
-    """`sizes`: jobs of a case (4000), milliseconds of a case (400)."""
+    """Measure the calls. `sizes`: jobs of a case (4000), milliseconds of a case (400)."""
     number, case_ms = [*sizes, *(4000, 400)[len(sizes) :]]
     seconds = case_ms / 1000
     loads: dict[str, list[clients.Load]] = {}
@@ -116,7 +116,7 @@ def _figures(
 
 
 def _targets(call: Call, found: dict[str, Any]) -> list[Target]:
-    """What is asked for: of the calls that pilots make all the time, and of many heartbeats in one."""
+    """Figures that are to be reached: by calls that pilots make all the time, and by many heartbeats in one call."""
     if call.things > 1:
         return [Target(f"{call.name}, heartbeats over HTTP / single ones directly", found["ratio"], BULK_TIMES)]
     if call.panda is None:

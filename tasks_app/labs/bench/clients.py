@@ -1,4 +1,4 @@
-"""Clients of the site's web server, all in one process and one thread, which spends little time on being a client."""
+"""HTTP clients of the site's web server, in one process and one thread: they take little of the processor's time."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def post(path: str, token: str, body: dict[str, Any], *, keep: bool = True) -> b
 
 
 def form(path: str, token: str, body: dict[str, Any], *, keep: bool = True) -> bytes:
-    """The same with the body as a form."""
+    """A request with a form as bytes, ready to be sent many times."""
     data = urlencode(body).encode()
     return head("POST", path, token, keep=keep, kind="application/x-www-form-urlencoded", length=len(data)) + data
 
 
 @dataclass(slots=True)
 class Load:
-    """What clients saw: good answers, others, seconds in all and of each request."""
+    """What clients saw: good answers, others, seconds of the whole and of each request."""
 
     good: int = 0
     other: int = 0

@@ -65,7 +65,7 @@ def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
 
 
 def by_asking(sites: list[str]) -> Callable[[int], Step]:
-    """Each process asks for the sites in turn, from another one on."""
+    """Each process asks for jobs of the sites in turn; each begins with another site."""
 
     def make(index: int) -> Step:
         handing_out._hints.clear()

@@ -29,7 +29,10 @@ class NoJobError(RuntimeError):
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
-    """`sizes`: tasks by the agents (7). As many go through the same agents called one after the other, as the raw case."""
+    """Measure the time to the first activated job.
+
+    `sizes`: tasks by the agents (7). As many go through the same agents called one after the other, as the raw case.
+    """
     tasks = sizes[0] if sizes else 7
     ensure_local_site(place.home / "storage", slots=2)
     _register(place.home / "storage" / "input")
@@ -109,5 +112,5 @@ def _why(task_id: int) -> str:
 
 
 def _take_away(task_id: int) -> None:
-    """The site is idle again for the next task."""
+    """End the task, so that the site is idle again for the next one."""
     _ask("UPDATE jobs SET jobstatus = 'closed' WHERE jeditaskid = %s", task_id)

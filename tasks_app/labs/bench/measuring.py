@@ -60,7 +60,7 @@ class Rates:
 
 
 def in_turn(cases: Mapping[str, Case], rounds: int, say: Callable[[str], None]) -> Rates:
-    """Run each case once a round. Every second round goes backwards, so that nobody always comes after the same one."""
+    """Run each case once a round. Every second round goes backwards, so that no case always runs after the same other one."""
     rates = Rates({name: [] for name in cases})
     for number in range(rounds):
         order: Iterable[str] = cases if number % 2 == 0 else reversed(list(cases))

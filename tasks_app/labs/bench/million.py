@@ -77,7 +77,7 @@ def _server_pid() -> int | None:
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
-    """Always one round: its parts are compared with one another."""
+    """Measure in one round, whose parts are compared with one another."""
     files = sizes[0] if sizes else 1_000_000
     task, dataset = scene.new_task(FILES_PER_JOB)
     part = max(1, files // PARTS)

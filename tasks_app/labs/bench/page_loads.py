@@ -37,7 +37,7 @@ FORMS_ONLY = 405
 
 
 class EmptyDatabaseError(RuntimeError):
-    """There is nothing to be shown."""
+    """The database has no tasks, so that its pages would be empty."""
 
 
 @dataclass(slots=True)
@@ -206,7 +206,7 @@ def run(sizes: Mapping[str, int | None], rounds: int, say: Callable[[str], None]
 
 @contextmanager
 def _operator() -> Iterator[Client]:
-    """Somebody who may see and do everything, for as long as it takes."""
+    """An account that may see and do everything, for as long as the block lasts."""
     user = get_user_model().objects.create_superuser(f"bench-{secrets.token_hex(4)}", password=None)
     client = Client(headers={"host": "localhost"})
     try:
@@ -287,7 +287,7 @@ def _raw(rounds: int) -> float:
 
 
 def _sizes() -> dict[str, int]:
-    """Rows as the statistics of the database have them."""
+    """Rows of each table, as the statistics of the database have them."""
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT c.relname, sum(greatest(coalesce(p.reltuples, c.reltuples), 0))::bigint

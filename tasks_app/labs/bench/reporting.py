@@ -142,7 +142,7 @@ def _book(task: Task, dataset: Dataset, jobs: int) -> float:
 
 
 def _finish_all() -> None:
-    """Every job has sent its final report."""
+    """Let every job send its final report."""
     with hot_cursor() as cursor:
         cursor.execute("UPDATE jobs SET jobstatus = 'holding', fence = 1, starttime = clock_timestamp()")
         cursor.execute(

@@ -59,7 +59,7 @@ def site_names(number: int) -> list[str]:
 
 
 def parameters(files_per_job: int, dataset: str = INPUT, events: int | None = None) -> dict[str, Any]:
-    """An analysis of a dataset with one output and a log a job."""
+    """Task parameters: an analysis of a dataset, with one output and one log for each job."""
     return {
         "taskName": "user.bench.analysis",
         "userName": ME,

@@ -1,4 +1,4 @@
-"""What a log is to hold of how far the tasks of the demonstration are: what has changed, and once that all have ended. Pure."""
+"""Which progress of the demonstration's tasks is written to a log: what has changed, and once that all have ended. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Progress:
         self._has_ended = False
 
     def changed(self, rows: Sequence[dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
-        """The rows that are to be said now. `now_s`: seconds of a clock that never goes back."""
+        """The rows to be written now. `now_s`: seconds of a clock that never goes back."""
         if now_s < self._next_s and not _all_ended(rows):
             return []
         found = [row for row in rows if self._said.get(row["id"]) != row]

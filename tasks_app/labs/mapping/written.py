@@ -1,4 +1,4 @@
-"""The committed files: of the map, what people have written stands above the mark and the lists below it; and the glossary."""
+"""The files of docs that are made: the lists of the map, below what people have written, and the glossary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def renewed() -> str:
 
 
 def _where_it_is(named: re.Match[str]) -> str:
-    """The same, or the one file to which the name has moved."""
+    """A file and name as they are, or with the one file to which the name has moved."""
     path, name = named.groups()
     if (code_files.ROOT / path).exists() and name in code_files.defined(path):
         return named[0]

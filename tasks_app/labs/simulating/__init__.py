@@ -1,1 +1,1 @@
-"""A grid in a box: the real decisions on simulated sites, pilots and time, to see what shares and priorities get."""
+"""Simulation of a grid: the real decisions on simulated sites, pilots and time, to see what shares and priorities get."""

@@ -68,7 +68,7 @@ class _Site:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look: HS that executes by share, HS that each share could use, busy slots, slots, jobs that wait."""
+    """One sample: power that executes and that could be used, by share, in HS; busy slots, all slots, jobs that wait."""
 
     at: float
     executing: dict[str, float]
@@ -246,7 +246,7 @@ class Simulation:
         return replace(grid, sites=sites).deriving_from(grid), placed
 
     def _grid(self) -> Grid:
-        """The snapshot of a pass."""
+        """The snapshot of the grid that one pass of the generator sees."""
         sites = {}
         for name, site in self.sites.items():
             jobs = {

@@ -69,7 +69,7 @@ class World:
 
 
 def _daily(mean: float, swing: float) -> Demand:
-    """More by day than by night."""
+    """Demand, in slots, that is larger by day than by night."""
     return lambda t: mean * (1 + swing * math.sin(2 * math.pi * (t / DAY - 0.25)))
 
 

@@ -1,4 +1,4 @@
-"""Tasks, datasets, files and jobs that were made up, in any number, by a few statements. Their books balance."""
+"""Made-up tasks, datasets, files and jobs, in any number, stored by a few statements. Their books balance."""
 
 from tasks_app.labs.synthetic.copying_in import make_tasks
 from tasks_app.labs.synthetic.made_up_plan import Size

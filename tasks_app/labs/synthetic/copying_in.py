@@ -143,7 +143,7 @@ def _lines(
 
 
 def _mishaps() -> Iterator[str]:
-    """Each kind with its part of thousand of those of its place, as lines for COPY."""
+    """Each kind of failure with its part, in thousandths, of the failures at its place, as lines for COPY."""
     by_place: dict[str, list[Mishap]] = {}
     for mishap in MISHAPS:
         by_place.setdefault(mishap.where, []).append(mishap)

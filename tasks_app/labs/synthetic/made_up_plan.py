@@ -24,7 +24,7 @@ _RAN: Final = (*_BEGIN, "scouting", "scouted", "running")
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What can have become of a task.
+    """Where a made-up task stands, or how it has ended.
 
     input_status, output_status  of its datasets
     path        the states it went through, the last is the one it is in
@@ -170,7 +170,7 @@ ACTIVITIES: Final = ("simul", "evgen", "reco", "deriv", "pile")
 
 
 class Chance(Protocol):
-    """What is used of `random.Random`."""
+    """The methods of `random.Random` that are used."""
 
     def random(self) -> float: ...
 
@@ -285,6 +285,6 @@ def _give_units(tasks: Sequence[TaskPlan], jobs: int) -> None:
 
 
 def _attempts(task: TaskPlan) -> float:
-    """Attempts that a unit needs in the mean."""
+    """Attempts that a unit needs on average."""
     fails = task.failing / 1000
     return 1 + fails + fails * fails
