@@ -60,11 +60,12 @@ def slicing_of(rule: SplitRule, raw: dict[str, Any]) -> Slicing | None:
 class Cutter:
     """Cuts pages of files of a dataset; files in `stored` are passed over.
 
-    `is_over`: the task has all the events that it asked for.
+    `is_over`: the task has all the events that it asked for. `first`: the number of the first event of each file, where
+    events are numbered inside of files; None where they are numbered over the whole dataset.
     """
 
-    def __init__(self, slicing: Slicing, slicer: Slicer, stored: frozenset[str]) -> None:
-        self._slicing, self._slicer, self._stored = slicing, slicer, stored
+    def __init__(self, slicing: Slicing, slicer: Slicer, stored: frozenset[str], first: int | None = None) -> None:
+        self._slicing, self._slicer, self._stored, self._first = slicing, slicer, stored, first
 
     @property
     def is_over(self) -> bool:
@@ -87,7 +88,8 @@ class Cutter:
         for piece in self._slicer.cut(sources):
             file = by_name[piece.lfn]
             events = slicing.events_of(file)
-            yield Record(file._replace(events=events), piece.start_event, piece.end_event, piece.first_event)
+            first = piece.first_event if self._first is None else self._first + (piece.start_event or 0)
+            yield Record(file._replace(events=events), piece.start_event, piece.end_event, first)
 
 
 def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cutter | None:
@@ -95,7 +97,8 @@ def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cutter 
     slicing = slicing_of(rule, raw) if dataset.master_id is None else None
     if slicing is None:
         return None
-    return Cutter(slicing, _stored(dataset, slicing, rule, raw), stored_names(dataset))
+    slicer = _stored(dataset, slicing, rule, raw)
+    return Cutter(slicing, slicer, stored_names(dataset), slicer.first_event if rule.flag("IF") else None)
 
 
 _LAST = """

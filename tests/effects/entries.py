@@ -79,7 +79,7 @@ def _all() -> Iterator[Entry]:
     for spec, keys in SPEC_KEYS.items():
         yield from (_entry(spec, key.name, key.name) for key in keys)
     reached = {key.code for key in KEYS.values()}
-    yield from (_entry("rule", code, code) for code in CODES if code not in reached)
+    yield from (_entry("rule", code, code, _snake(one.meaning)) for code, one in CODES.items() if code not in reached)
     for kind, cls in (("needs", TaskNeeds), ("input", InputData), ("replica", Replica), ("facts", AnalysisFacts)):
         yield from (_entry(kind, one.name, one.name) for one in dataclasses.fields(cls))
     yield from (_entry("queue", one.name, one.name) for one in dataclasses.fields(SiteView))
