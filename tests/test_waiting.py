@@ -33,7 +33,7 @@ from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report
 from tasks_app.failures import booking, classifying
 from tasks_app.generation import store
-from tasks_app.inputs import readers, released_files, schedules
+from tasks_app.inputs import readers, released_files, schedules, staging
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.lifecycle import file_availability, file_moves, file_removal, job_moves, nucleus_waits, queued_jobs
 from tasks_app.messaging import inbox
@@ -529,6 +529,12 @@ def tasks_that_wait_for_a_nucleus(made: SimpleNamespace) -> Held:
 def datasets_that_lost_files(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task())
     return Held(low, whole(lost_outputs.count_files, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
+
+
+@at("tasks_app/inputs/staging.py:settle_task")
+def a_task_whose_files_have_come_from_tape(made: SimpleNamespace) -> Held:
+    task = made.task(status="staging", split_rule="IS=1")
+    return Held(("jedi_tasks", "jeditaskid", task.id), lambda: staging.settle_task(task.id))
 
 
 @at("tasks_app/inputs/released_files.py:_set_released")

@@ -15,7 +15,7 @@ from django.db.backends.utils import CursorWrapper
 
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
-from tasks_app.audit import log_invariants, merging_invariants, state_invariants
+from tasks_app.audit import log_invariants, merging_invariants, staging_invariants, state_invariants
 from tasks_app.audit.log_invariants import STALE_AFTER
 from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.domain.states import JOB_FINAL, TASK_FINAL
@@ -192,11 +192,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "pending_means_growing",
-        "A file is pending only while its dataset may still grow, and no pending file is ahead of the cursor.",
+        "A file is pending only while its dataset may still grow, and no pending file is ahead of the cursor, but from tape.",
         """
         SELECT c.jeditaskid, c.datasetid, c.fileid, d.state, d.status, d.pick_cursor FROM jedi_datasets d
+          JOIN jedi_tasks t USING (jeditaskid)
           JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'pending'
-         WHERE c.fileid <= d.pick_cursor
+         WHERE (c.fileid <= d.pick_cursor AND coalesce(t.splitrule, '') !~ '(^|,)IS=1(,|$)')
             OR (d.state <> 'mutable' AND d.status NOT IN ('defined', 'toupdate', 'removed'))""",
     ),
     Invariant(
@@ -369,7 +370,11 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
-    *(Invariant(*row) for row in (*state_invariants.ROWS, *log_invariants.ROWS, *merging_invariants.ROWS)),
+    *(
+        Invariant(*row)
+        for rows in (state_invariants, log_invariants, merging_invariants, staging_invariants)
+        for row in rows.ROWS
+    ),
 )
 
 

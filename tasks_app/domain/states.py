@@ -111,10 +111,10 @@ def _task(*nexts: TaskStatus) -> frozenset[TaskStatus]:
 
 TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.REGISTERED: _task(T.DEFINED, T.TOPREPROCESS, T.STAGING),
-    T.STAGING: _task(T.STAGED),
+    T.STAGING: _task(T.STAGED, T.DEFINED),
     T.STAGED: _task(T.DEFINED),
     T.REREFINE: _task(T.DEFINED, T.TOPREPROCESS, T.READY, T.PREPARED),
-    T.DEFINED: _task(T.ASSIGNING, T.READY, T.EXHAUSTED, T.TOREASSIGN),
+    T.DEFINED: _task(T.ASSIGNING, T.READY, T.STAGING, T.EXHAUSTED, T.TOREASSIGN),
     T.ASSIGNING: _task(T.READY, T.SCOUTING, T.RUNNING, T.EXHAUSTED, T.TOREASSIGN),
     T.READY: _task(
         T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED, T.TOREASSIGN
@@ -258,8 +258,8 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
         F.PICKED: frozenset({F.RUNNING, F.READY}),
         F.RUNNING: frozenset({F.FINISHED, F.READY}),
         F.FINISHED: frozenset({F.READY}),
-        F.LOST: frozenset({F.PENDING, F.READY, F.REMOVED}),
-        F.MISSING: frozenset({F.PENDING, F.READY, F.REMOVED}),
+        F.LOST: frozenset({F.PENDING, F.READY, F.STAGING, F.REMOVED}),
+        F.MISSING: frozenset({F.PENDING, F.READY, F.STAGING, F.REMOVED}),
         F.REMOVED: frozenset(),
     },
     "output": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -20,19 +20,21 @@ from jedisite.models import Agent, Trouble
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
-from tasks_app.domain.states import JOB_AT_PILOT, JobStatus, TaskStatus
+from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
 from tasks_app.explaining.rules.gates import AT_WORK, RUNS_AGAIN, WITH_ERRORS
 from tasks_app.explaining.rules.wait_facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.rules.wait_facts import Trouble as TroubleFact
 from tasks_app.explaining.stored_verdicts import chosen_queues
 from tasks_app.generation.wants import gone_sites
-from tasks_app.inputs import nothing_new
+from tasks_app.inputs import nothing_new, staging
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
+from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import site_waits, task_moves
 from tasks_app.lifecycle.nucleus_waits import next_look
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.splitrule import SplitRule
 
 CALLS_OF = timedelta(hours=4)
 
@@ -126,6 +128,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
+        staging=_staging(task, now),
         warned=task_moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",
     )
 
@@ -135,6 +138,14 @@ def _next_check(task: Task, changed: datetime | None) -> datetime:
     if task.status == TaskStatus.ASSIGNING:
         return next_look(task)
     return site_waits.due(task, changed) if task.status == TaskStatus.PENDING else task.next_check
+
+
+def _staging(task: Task, now: datetime) -> str:
+    """One or two statements, of tasks whose inputs are staged."""
+    if task.status in TASK_FINAL or SplitRule.parse(task.split_rule).get_int("IS") != 1:
+        return ""
+    found = staging.progress(task.id)
+    return staging_in_words(found, now.astimezone(UTC)) if found.left else ""
 
 
 def _next_look(dataset: Dataset) -> datetime | None:

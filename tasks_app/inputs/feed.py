@@ -13,7 +13,7 @@ from jedisite.vocabulary.words import thousands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
-from tasks_app.inputs import changes, makers
+from tasks_app.inputs import changes, makers, staging
 from tasks_app.inputs.data_rights import logs_of_others
 from tasks_app.inputs.file_groups import (
     WHOLE,
@@ -112,23 +112,27 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
     mutable = _is_mutable(task, info)
     if task.parent_runs and not mutable and info.files == 0:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
-    target = _target(task, dataset, FileStatus.PENDING if mutable else FileStatus.READY)
+    stages = staging.applies(task, dataset)
+    first = FileStatus.STAGING if stages else FileStatus.PENDING if mutable else FileStatus.READY
+    target = _target(task, dataset, first)
     again = dataset.files != 0 or dataset.files_missing != 0
     fed = Fed()
     if again or info.files:
         fed = _feed_files(task, dataset, target, now, portion, again=again)
     if fed.cut:
         return fed
+    on_tape = staging.request(task, dataset, target) if stages else 0
+    mutable = mutable or on_tape > 0
     has_groups = "GB" in task.rule
     absent = _absent(task, dataset) if has_groups or not mutable else ""
     if absent and task.status == TaskStatus.DEFINED and has_groups and (mutable or task.rule.flag("WI")):
         # No job can be made of a part of a group.
         raise NotThereYetError(f"{absent}; the task waits for all files of its groups", frozen=not mutable)
-    if mutable and absent:
+    if mutable and (absent or (on_tape and (has_groups or releases_blocks(task, dataset)))):
         pass
     elif mutable:
         _release_bunches(task, dataset, target)
-    elif again:
+    elif again or stages:
         changes.release(target)
     if absent and task.status == TaskStatus.DEFINED:
         raise CannotFeedError(absent)

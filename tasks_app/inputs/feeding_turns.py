@@ -9,7 +9,7 @@ from django.db import transaction
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import TaskStatus
-from tasks_app.inputs import changes, input_wishes, locality, schedules
+from tasks_app.inputs import changes, input_wishes, locality, schedules, staging
 from tasks_app.inputs.awaited_inputs import inputs_of, totals, what_is_awaited, why_nothing
 from tasks_app.inputs.feed import (
     CannotFeedError,
@@ -21,6 +21,7 @@ from tasks_app.inputs.feed import (
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.released_files import release_scouts
 from tasks_app.inputs.rules.feeding_ends import FeedingEnd, Master, feeding_end
+from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.nucleus_waits import needs_nucleus
 from tasks_app.models import Dataset, Task
@@ -59,7 +60,7 @@ def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
         return _wait(task, exc)
     except NothingToDoError as exc:
         return _nothing_to_do(task, str(exc))
-    except CannotFeedError as exc:
+    except (CannotFeedError, staging.NoDiskError) as exc:
         return _give_up(task, str(exc))
     claims.release_task(task_id, fence)
     news = totals(task_id) != before
@@ -97,6 +98,13 @@ def _conclude(task: Feeding) -> bool:
         return True
     if end == FeedingEnd.AWAITS_FILES:
         growing = [d for d in masters if d.state == "mutable"]
+        if staging.is_to_wait(task):
+            reason = staging_in_words(staging.progress(task.id), datetime.now(UTC))
+            to = TaskStatus.STAGING
+            task_moves.move_task(
+                task.id, to, by=ME, reason=reason, remember=True, fence=task.fence, error_dialog=reason
+            )
+            return True
         claims.release_task(task.id, task.fence, note=what_is_awaited(task, growing))
         return False
     lost = sum(d.files_missing for d in masters)

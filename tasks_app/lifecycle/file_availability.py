@@ -67,16 +67,22 @@ def release_blocks(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int) -
 
 
 def lose_where(
-    cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, condition: str, values: dict[str, Any]
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    dataset_id: int,
+    condition: str,
+    values: dict[str, Any],
+    *,
+    to: FileStatus = F.LOST,
 ) -> int:
-    """Files that meet a condition, which is SQL of ours, and wait for a job are lost. Returns how many."""
+    """Files that meet a condition, which is SQL of ours, and wait for a job are lost, or missing. Returns how many."""
     cursor.execute(
         f"""
         WITH before AS (
             SELECT fileid, status FROM jedi_dataset_contents
-             WHERE {OF_DATASET} AND {WAITS} AND {HAS_ATTEMPT} AND {condition} ORDER BY fileid FOR UPDATE),
+             WHERE {OF_DATASET} AND {before(INPUT, to)} AND {HAS_ATTEMPT} AND {condition} ORDER BY fileid FOR UPDATE),
         lost AS (
-            UPDATE jedi_dataset_contents SET status = 'lost'
+            UPDATE jedi_dataset_contents SET status = %(to)s
              WHERE {OF_DATASET} AND fileid = ANY(ARRAY(SELECT fileid FROM before))
             RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
         forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FROM before))),
@@ -87,7 +93,7 @@ def lose_where(
                    nevents = greatest(0, coalesce(nevents, 0) - n.events), modificationtime = clock_timestamp()
               FROM counts n WHERE datasetid = %(dataset)s AND n.files > 0)
         SELECT files FROM counts""",
-        {"task": task_id, "dataset": dataset_id, **values},
+        {"task": task_id, "dataset": dataset_id, "to": to, **values},
     )
     return _number(cursor)
 
@@ -107,14 +113,14 @@ UPDATE jedi_datasets d SET nfiles = nfiles + n.files, nfilesmissing = greatest(0
  WHERE d.datasetid = %(dataset)s AND n.files > 0 RETURNING n.files"""
 _FIND_AGAIN_AS = {
     status: _FIND_AGAIN.format(here=OF_DATASET, before=before(INPUT, status, among=[F.LOST, F.MISSING]), queue=_QUEUE)
-    for status in (F.PENDING, F.READY)
+    for status in (F.PENDING, F.READY, F.STAGING)
 }
 
 
 def find_again(
     cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, lfns: Collection[str], *, status: str
 ) -> int:
-    """Lost or missing files of these names are there again: they become ready or pending. Returns how many."""
+    """Lost or missing files of these names are there again: they become ready, pending or staging. Returns how many."""
     values = {"task": task_id, "dataset": dataset_id, "lfns": texts(lfns), "status": status}
     return _number(cursor.execute(_FIND_AGAIN_AS[FileStatus(status)], values))
 

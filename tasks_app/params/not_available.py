@@ -43,6 +43,7 @@ _EVENT_SERVICE: Final = "Leave it out: each job gets its events when it is made 
 _CLONES: Final = "Leave it out: a job that fails is tried again, elsewhere if need be."
 _ON_SITE: Final = "Use mergeOutput with mergeSpec: merge jobs join the files."
 _HPO: Final = "Submit a task for each round of points, and the next one when its results are there."
+_STAGING: Final = "Use inputPreStaging: the site makes the rules that bring inputs from tape to disk."
 _SEGMENTS: Final = "Submit a task for each segment."
 
 NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
@@ -70,9 +71,8 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
             "a mark on the middle step of a chain",
             "Leave it out: parent_tid of the next step names the task that it reads.",
         ),
-        "inputPreStaging": NotAvailable(
-            "staging of inputs from tape", "Have the data copied to disk first, by a rule of data management."
-        ),
+        "prestagingRuleID": NotAvailable("staging rules that others have made", _STAGING),
+        "selfPrestagingRule": NotAvailable("staging rules that others have made", _STAGING),
         "hpoWorkflow": NotAvailable("an optimisation of hyper-parameters", _HPO),
         "hpoRequestData": NotAvailable("an optimisation of hyper-parameters", _HPO),
         "onSiteMerging": NotAvailable("merging at the site of a job", _ON_SITE),

@@ -60,6 +60,12 @@ def _scouts(params: TaskParams, values: Values) -> None:
         values["US"] = str(number_of("US", "yes"))
 
 
+def _staging(params: TaskParams, values: Values) -> None:
+    """Whatever asks for staging, inputs that lie on tape are brought to disk, and jobs get them as they arrive."""
+    if params.flag("inputPreStaging") or params.flag("toStaging") or params.raw.get("panda_data_carousel"):
+        values["IS"] = "1"
+
+
 def _local_io(params: TaskParams, values: Values) -> None:
     name = "forceStaged" if params.given("forceStaged") else "useLocalIO"
     if params.given(name):
@@ -121,6 +127,7 @@ def _others(params: TaskParams, values: Values) -> None:
 _STEPS: tuple[Callable[[TaskParams, Values], None], ...] = (
     _events_and_files,
     _scouts,
+    _staging,
     _local_io,
     _boundaries,
     _choices,

@@ -57,6 +57,8 @@ BREAKS: dict[str, str] = {
         UPDATE jedi_dataset_contents SET lfn = 'the same', startevent = fileid, endevent = fileid + 5 WHERE {_INPUT}""",
     "no_file_forgotten": f"UPDATE jedi_dataset_contents SET status = 'ready' WHERE fileid = {_A_RUNNING}",
     "pending_means_growing": f"UPDATE jedi_dataset_contents SET status = 'pending' WHERE fileid = {_A_RUNNING}",
+    "staging_file_has_request": f"UPDATE jedi_dataset_contents SET status = 'staging' WHERE fileid = {_A_RUNNING}",
+    "staging_task_has_rule": "UPDATE jedi_tasks SET status = 'staging' WHERE status = 'running'",
     "ended_job_has_end": f"UPDATE jobs SET endtime = NULL WHERE pandaid = {_ENDED_JOB}",
     "report_of_holding_job": f"UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = {_RUNNING_JOB}",
     "job_at_pilot_is_proved": f"UPDATE jobs SET fence = 0 WHERE pandaid = {_RUNNING_JOB}",

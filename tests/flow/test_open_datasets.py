@@ -246,14 +246,6 @@ def test_a_task_that_may_have_no_input_is_done_without_a_job(exists: bool) -> No
     assert (status(made), jobs(made)) == ("done", [])
 
 
-def test_a_task_that_wants_its_inputs_staged_from_tape_is_refused() -> None:
-    add_dataset("lab.in", 1)
-    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, inputPreStaging=True))
-    settle()
-    assert status(made) == "broken"
-    assert "inputPreStaging: This asks for staging of inputs from tape" in (task(made).error_dialog or "")
-
-
 # Selection
 
 

@@ -105,7 +105,7 @@ def _inputs(facts: WhyFacts) -> Gate:
             "inputs", title, "no", refusal_codes.TASK_NOT_REFINED, f"the task is {facts.status}", facts.state_since
         )
     if facts.status in STAGING:
-        sentence = facts.error_dialog or f"the task is {facts.status}"
+        sentence = facts.staging or facts.error_dialog or f"the task is {facts.status}"
         return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_STAGED, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
     parent = facts.parent
@@ -131,6 +131,8 @@ def _inputs(facts: WhyFacts) -> Gate:
     missing = sum(one.missing for one in facts.inputs)
     units = ("part of the work is", "parts of the work are") if facts.reads_nothing else ("file is", "files are")
     says = f"{left} of {plural(files, *units)} left for jobs" if files else "the task needs no input"
+    if facts.staging:
+        says += f"; it {facts.staging}"
     return Gate("inputs", title, "yes", "", f"{says}, {plural(missing, 'is', 'are')} missing" if missing else says)
 
 
@@ -138,6 +140,8 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
     """No file is left for another job: what the task waits for is said of its jobs, when it has any."""
     if facts.waits_for_jobs:
         return Gate("inputs", title, "yes", "", f"{_all_in_jobs(files - facts.held)} in jobs or done")
+    if facts.staging:
+        return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_STAGED, facts.staging, facts.state_since)
     if facts.held:
         sentence = f"the scouts have ended and are judged next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)

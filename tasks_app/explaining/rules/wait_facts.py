@@ -239,6 +239,8 @@ class WhyFacts:
     nothing_left: bool = False
     share_zero: str = ""
     returns_to: str = ""
+    staging: str = ""
+    """How many of its files are still to come from tape, and how fast they do; "" when none is."""
     warned: str = ""
     """What was doubted of it when it was submitted; only of one that is done."""
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import DatasetReplica
 from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.api.v2.data_resources import TaskFileViewSet
+from tasks_app.inputs.staging import staged_of
 from tasks_app.lists.file_columns import FILES
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -67,6 +68,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
     for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
         places[replica.dataset].append(replica)
     made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
+    staged = staged_of(task_id)
     catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
     return list_page.show(
         request,
@@ -77,7 +79,8 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         tab="task-inputs",
         tab_title="Files",
         datasets=[
-            (dataset, places.get(dataset.name, []), catalogued.get(dataset.name)) for dataset in datasets[:DATASETS]
+            (dataset, places.get(dataset.name, []), catalogued.get(dataset.name), staged.get(dataset.name))
+            for dataset in datasets[:DATASETS]
         ],
         more_datasets=len(datasets) > DATASETS,
         now=timezone.now(),

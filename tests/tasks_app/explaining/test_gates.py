@@ -129,6 +129,14 @@ CASES = [
         "input_not_read",
     ),
     ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
+    (
+        "all that has come from tape is in jobs or done",
+        replace(
+            GOOD, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=(), staging="waits for 2 of 40 files from tape"
+        ),
+        "inputs",
+        "input_not_staged",
+    ),
     ("used up", replace(GOOD, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=()), "inputs", "input_used_up"),
     ("all in jobs, and they run", replace(GOOD, inputs=(NONE_LEFT,), verdict=REFUSED), "", ""),
     ("all in jobs, the outputs move", replace(GOOD, inputs=(NONE_LEFT,), jobs={"transferring": 2}, pilots=()), "", ""),

@@ -35,7 +35,7 @@ def test_what_is_asked_for_is_refused(name: str, value: object) -> None:
         ("esConvertible", False),
         ("useJobCloning", None),
         ("esmergeSpec", {}),
-        ("inputPreStaging", 0),
+        ("prestagingRuleID", {}),
         ("useJobCloning", "off"),
         ("nEsConsumers", 1),
     ],

@@ -1,0 +1,177 @@
+"""Inputs that lie on tape: real files are brought to disk, and jobs get them as they arrive."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.grid import configured
+from brokerage_app.models import StorageEndpoint
+from tasks_app.agents import data_carousel
+from tasks_app.explaining.why_task import why
+from tasks_app.inputs import staging
+from tasks_app.models import TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.submission import command_queue
+from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
+from tests.flow.pilot import Pilot, drive
+from tests.tasks_app.transfers.storage_scene import Storages, configure
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+@pytest.fixture
+def site(tables: None, tmp_path: Path) -> Iterator[Storages]:
+    configured.forget()
+    found = Storages(tmp_path)
+    found.add("TAPE", is_tape=True)
+    found.add("DISK")
+    configure("TAPE_LATENCY", 0)
+    yield found
+    configured.forget()
+
+
+def lfns(*numbers: int) -> list[str]:
+    return [f"lab.in.{number:05d}" for number in numbers]
+
+
+def staged_task(**more: Any) -> int:
+    wishes = {"inputPreStaging": True, "nFilesPerJob": 1, "nChunksToWait": 2, **more}
+    return submit(parameters("lab.t", reads("lab.in"), **wishes))
+
+
+def by_status(task_id: int) -> dict[str, int]:
+    return dict(Counter(f.status for f in files(task_id)))
+
+
+def carry(*others: Any) -> None:
+    settle(lambda: data_carousel.run().items, *others)
+
+
+def moves(task_id: int) -> list[str]:
+    return list(TaskStatusLog.objects.filter(task_id=task_id).order_by("id").values_list("status", flat=True))
+
+
+def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
+    site: Storages, client: Client, make_user: Callable[..., User]
+) -> None:
+    configure("TAPE_DRIVES", 2)
+    configure("LINK_RATE", 0.001, "TAPE:DISK")  # a file of 1000 bytes a second
+    site.dataset("lab.in", "TAPE", lfns(*range(5)))
+    made = staged_task()
+    carry()
+    assert (status(made), by_status(made)) == ("staging", {"staging": 5})
+    assert "waits for 5 of 5 files from tape" in (task(made).error_dialog or "")
+    rule = TransferRule.objects.get()
+    assert (rule.kind, rule.destination, rule.files, rule.task_id) == ("stage", "DISK", 5, made)
+    site.turn()
+    site.turn(3)
+    TransferRequest.objects.filter(status="done").update(ended=timezone.now())
+    sentence = next(gate["sentence"] for gate in why(task(made))["gates"] if gate["name"] == "inputs")
+    assert re.fullmatch(r"waits for 3 of 5 files from tape, 2 arrive a minute \(as of .* UTC\)", sentence), sentence
+    carry()
+    assert (status(made), by_status(made)) == ("running", {"running": 2, "staging": 3})
+    assert staging.staged_of(made) == {"lab.in": (2, 5)}
+    assert moves(made)[-4:] == ["staging", "defined", "ready", "running"]
+    client.force_login(make_user("reader"))
+    assert "2 of 5 staged from tape" in client.get(f"/tasks/{made}/inputs/").content.decode()
+    pilot = Pilot()
+    carry(pilot.work)
+    assert (len(pilot.ran), by_status(made)) == (2, {"finished": 2, "staging": 3})
+    for _ in range(20):
+        site.turn(3)
+    carry(pilot.work)
+    assert (status(made), by_status(made), len(pilot.ran)) == ("done", {"finished": 5}, 5)
+    assert [site.path("DISK", lfn).read_bytes() for lfn in lfns(0)] == [site.path("TAPE", lfns(0)[0]).read_bytes()]
+
+
+@pytest.mark.parametrize("key", ["inputPreStaging", "toStaging", "panda_data_carousel"])
+def test_inputs_on_disk_are_not_waited_for_and_each_parameter_stages_the_others(site: Storages, key: str) -> None:
+    site.dataset("lab.in", "DISK", lfns(0, 1))
+    site.dataset("lab.in", "TAPE", lfns(2))
+    made = staged_task(**{"inputPreStaging": False, key: True})
+    carry()
+    assert (status(made), by_status(made)) == ("running", {"running": 2, "staging": 1})
+    assert TransferRule.objects.get().files == 1
+    site.turn()
+    carry(Pilot().work)
+    assert (status(made), by_status(made)) == ("done", {"finished": 3})
+
+
+def test_without_the_parameter_nothing_is_staged(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0))
+    made = staged_task(inputPreStaging=False)
+    drive(Pilot())
+    assert (status(made), TransferRule.objects.filter(kind="stage").exists()) == ("done", False)
+
+
+def test_a_file_that_cannot_be_staged_is_missing_and_the_task_goes_on_with_the_others(site: Storages) -> None:
+    configure("TRANSFER_ATTEMPTS", 2)
+    site.dataset("lab.in", "TAPE", lfns(0, 1, 2))
+    site.path("TAPE", lfns(1)[0]).unlink()
+    made = staged_task()
+    carry()
+    for _ in range(4):
+        site.turn(4000)
+    pilot = Pilot()
+    carry(pilot.work)
+    assert by_status(made) == {"finished": 2, "missing": 1}
+    assert (status(made), dataset(made).files_missing) == ("done", 1)
+    said = TaskStatusLog.objects.filter(task_id=made, reason__contains="could not be staged from tape").get().reason
+    assert "lab.in.00001" in said
+
+
+def test_a_task_none_of_whose_files_can_be_staged_breaks_and_says_so(site: Storages) -> None:
+    configure("TRANSFER_ATTEMPTS", 1)
+    site.dataset("lab.in", "TAPE", lfns(0))
+    site.path("TAPE", lfns(0)[0]).unlink()
+    made = staged_task()
+    carry()
+    site.turn()
+    carry()
+    assert status(made) == "broken"
+    assert "1 file is lost" in (task(made).error_dialog or "")
+
+
+def test_without_a_disk_that_takes_files_the_task_breaks_and_says_so(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    StorageEndpoint.objects.filter(name="DISK").update(blacklisted_write=True)
+    made = staged_task()
+    carry()
+    assert status(made) == "broken"
+    assert "2 files of lab.in are on tape only (TAPE), and no storage on disk" in (task(made).error_dialog or "")
+
+
+def test_late_files_on_tape_are_staged_as_well(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    made = staged_task(runUntilClosed=True)
+    carry()
+    assert by_status(made) == {"staging": 2}
+    site.dataset("lab.in", "TAPE", lfns(2, 3))
+    site.turn()
+    carry()
+    look_again()
+    carry()
+    assert len(files(made)) == 4
+    site.turn()
+    carry(Pilot().work)
+    assert by_status(made) == {"finished": 4}
+
+
+def test_staging_ends_with_its_task(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    made = staged_task()
+    carry()
+    command_queue.give_command(made, "kill", by="ada", reason="")
+    carry()
+    assert status(made) == "aborted"
+    rule = TransferRule.objects.get()
+    assert (rule.status, rule.is_settled, rule.error) == ("cancelled", True, "its task has ended")
+    assert site.turn().ended == 0
