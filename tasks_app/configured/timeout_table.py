@@ -55,6 +55,7 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "defined": ("", "T, B 8.5 TIMEOUT_defined"),
         "assigned": ("", "T, B 8.5"),
         "urgent_inactive": ("at a queue that has started no job for 2 h, or is offline or test", "T, B 8.5"),
+        "light_inactive": ("evgen and simul, at a queue that has started no job for 2 h, or is offline or test", "T"),
         "analysis_closed": ("at a queue that is offline or test", "B 8.4"),
         "analysis": (
             "no job of the task started or ended at the queue for 3 h, since it was made",

@@ -38,6 +38,9 @@ QUEUE_ASLEEP: Final = timedelta(hours=2)
 TASK_ASLEEP: Final = timedelta(hours=3)
 """A task of which no job has started or ended at a queue for this time gets nothing done there."""
 
+LIGHT_PROCESSING: Final = frozenset({"evgen", "simul"})
+"""Processing types of production whose jobs read little or nothing."""
+
 Moment = Literal["created", "status", "heartbeat"]
 
 
@@ -118,6 +121,7 @@ class JobView:
     bound: bool = False
     told: bool = False
     working_group: str = ""
+    processing_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,11 @@ def _transfer(job: JobView, settings: TimeoutSettings, limit: timedelta) -> time
 def _queue_asleep(job: JobView, now: datetime) -> bool:
     started = job.queue.last_start
     return job.queue.closed or (started is not None and now - started >= QUEUE_ASLEEP)
+
+
+def _could_run_anywhere(job: JobView, now: datetime) -> bool:
+    """Jobs that read little wait no longer than others at a queue that starts none: any other queue may have them."""
+    return job.processing_type in LIGHT_PROCESSING and _queue_asleep(job, now)
 
 
 def _is_orphan(job: JobView, now: datetime) -> bool:
@@ -294,6 +303,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row(
         "urgent_inactive", _STARTED, _NOT_ANALY, "status", 4 * H, REASSIGN, _NO_START, INACTIVE, _queue_asleep, _URGENT
     ),
+    _row("light_inactive", J.ACTIVATED, _PROD, "status", 6 * H, REASSIGN, _NO_START, INACTIVE, _could_run_anywhere),
     _row("analysis_closed", _QUEUED, _ANALY, "created", 0 * H, REASSIGN, _CLOSED, INACTIVE, _at_closed_queue),
     _row("analysis", _QUEUED, _ANALY, "created", 12 * H, REASSIGN, _NOT_STARTED, also=_gets_nothing, vary=_by_group),
     _row("silent_queue", J.ACTIVATED, _ANY, "status", H / 6, REASSIGN, _NOT_FETCHED, INACTIVE, _may_leave_silent_queue),

@@ -94,14 +94,15 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
                    j.heartbeat_at, coalesce(j.prodsourcelabel, ''), j.currentpriority, coalesce(j.computingsite, ''),
                    {BUILD}, {MERGE}, {EVENTS}, {ORPHAN}, {REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
                    j.computingsite = ANY(%(silent)s::text[]) AND {BOUND},
-                   j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, '')
+                   j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, ''),
+                   coalesce(j.processingtype, '')
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
         {"ids": ids, "silent": around.silent},
     )
     settings: dict[str, TimeoutSettings] = {}
     orders, outcomes, again = [], [], []
     for row in cursor.fetchall():
-        task_id, vo, view = row[1], row[-2], _view(row, around)
+        task_id, vo, view = row[1], row[VO], _view(row, around)
         if vo not in settings:
             settings[vo] = timeout_limits.job_settings(vo)
         if view.report_waits and view.job_id not in reports:
@@ -123,6 +124,10 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
     # One booking for both, so that datasets are locked once and in order.
     done = kill_jobs(cursor, orders, by=by, further=outcomes)
     return done.ended + done.told + len(again)
+
+
+VO = 18
+"""The place of the organisation in a row of `_end`."""
 
 
 def _failure(found: JobTimeout, task_id: int | None, by: str) -> Outcome:
@@ -152,6 +157,7 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         told,
         _vo,
         group,
+        processing_type,
     ) = row
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
@@ -175,4 +181,5 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         told=told,
         bound=bound,
         working_group=group,
+        processing_type=processing_type,
     )

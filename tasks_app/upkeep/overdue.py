@@ -13,6 +13,7 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.configured import timeout_limits
 from tasks_app.domain.job_timeouts import (
     ANALYSIS_LABELS,
+    LIGHT_PROCESSING,
     QUEUE_ASLEEP,
     TASK_ASLEEP,
     TESTED_LABELS,
@@ -67,8 +68,9 @@ def look_around(rules: list[TimeoutRule], now: datetime, *, early: float = 0) ->
     around = surroundings()
     names = {rule.name for rule in rules}
     with hot_cursor() as cursor:
-        if "urgent_inactive" in names:
-            cursor.execute(_LAST_STARTS.replace("{old}", _old("urgent_inactive", around, early)), {"now": now})
+        if at_sleeping := [name for name in ("urgent_inactive", "light_inactive") if name in names]:
+            old = " OR ".join(f"({_old(name, around, early)})" for name in at_sleeping)
+            cursor.execute(_LAST_STARTS.replace("{old}", f"({old})"), {"now": now})
             for name, started in cursor.fetchall():
                 if name in around.queues:
                     around.queues[name] = replace(around.queues[name], last_start=started)
@@ -167,6 +169,8 @@ _ALSO = {
     "orphan_merge": ORPHAN,
     "build_defined": BUILD,
     "urgent_inactive": "j.computingsite = ANY(%(asleep)s::text[])",
+    "light_inactive": f"""j.computingsite = ANY(%(asleep)s::text[])
+        AND j.processingtype IN ({_words(LIGHT_PROCESSING)})""",
     "silent_queue": f"j.computingsite = ANY(%(silent)s::text[]) AND NOT {BUILD} AND NOT {MERGE}",
     "analysis_closed": f"j.computingsite = ANY(%(closed)s::text[]) AND NOT {BUILD}",
     "analysis": f"""NOT {BUILD} AND NOT EXISTS (

@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "defined": {"jobstatus": "defined"},
     "assigned": {"jobstatus": "assigned"},
     "urgent_inactive": {"jobstatus": "activated", "currentpriority": 800},
+    "light_inactive": {"jobstatus": "activated", "processingtype": "simul"},
     "analysis_closed": {"jobstatus": "activated", "prodsourcelabel": "user"},
     "analysis": {"jobstatus": "activated", "prodsourcelabel": "user"},
     "silent_queue": {"jobstatus": "activated", "prodsourcelabel": "install"},
@@ -111,7 +112,7 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
         (fetched,) = pilot.fetch()
     since = timezone.now()
     put(job_id, since, **case)
-    if rule.name in ("urgent_inactive", "analysis_closed"):
+    if rule.name in ("urgent_inactive", "light_inactive", "analysis_closed"):
         Queue.objects.update(status="offline")
     limit = timeout_limits.limit(f"job.{rule.name}")
     if rule.name == "silent_queue":

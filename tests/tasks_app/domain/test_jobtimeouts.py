@@ -91,6 +91,27 @@ def test_the_longest_limits_are_for_jobs_that_show_signs_of_life() -> None:
 
 
 @pytest.mark.parametrize(
+    ("queue", "kind", "label", "ends"),
+    [
+        (QueueView(last_start=NOW - hours(2)), "evgen", "managed", True),
+        (QueueView(last_start=NOW - hours(2)), "simul", "test", True),
+        (QueueView(last_start=NOW - hours(1.9)), "simul", "managed", False),
+        (QueueView(last_start=NOW - hours(2)), "reco", "managed", False),
+        (QueueView(last_start=NOW - hours(2)), "evgen", "user", False),
+        (QueueView(last_start=None), "evgen", "managed", False),
+    ],
+)
+def test_jobs_that_read_little_leave_queues_that_start_none_after_six_hours(
+    queue: QueueView, kind: str, label: str, ends: bool
+) -> None:
+    job = replace(aged(J.ACTIVATED, hours(6), label, queue=queue), processing_type=kind)
+    found = timeout_of(job, NOW)
+    assert bool(found) is ends
+    assert found is None or (found.rule, found.kill) == ("light_inactive", 51)
+    assert timeout_of(replace(job, status_since=NOW - hours(5.9)), NOW) is None
+
+
+@pytest.mark.parametrize(
     ("queue", "priority", "label", "ends"),
     [
         (QueueView(last_start=NOW - hours(2)), 800, "managed", True),
