@@ -1,7 +1,8 @@
 """Tasks that wait for a nucleus: which do, when one is looked for again, and what ends a wait before its time.
 
 A look sets the time of the next one before it reads anything, counted from when the pass read the grid. So a change of the
-grid is later than the look that has not seen it, and a wait that is made shorter meanwhile stays shorter.
+grid is later than the look that has not seen it, or earlier by less than `UNSEEN`, and a wait that is made shorter meanwhile
+stays shorter.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from brokerage_app.cases.gathering import Output, is_gathered
 from brokerage_app.grid.configured import configuration
 from brokerage_app.models import GridVersion, Site
 from tasks_app.configured import timeout_limits
+from tasks_app.lifecycle.site_waits import UNSEEN
 from tasks_app.models import Dataset, Task
 
 NUCLEUS_ROLE: Final = "nucleus"
@@ -26,7 +28,7 @@ GATHERED_TYPES: Final = ("output", "log")
 # Whose time comes within the least wait is left to it: a wait that was made shorter says no more when the task was looked at.
 _CHANGED = """
 (t.next_check_at > clock_timestamp() + %(changed)s
- AND t.next_check_at - %(assigning)s < (SELECT max(at) FROM grid_versions WHERE part = ANY(%(parts)s))
+ AND t.next_check_at - %(assigning)s < (SELECT max(at) FROM grid_versions WHERE part = ANY(%(parts)s)) + %(unseen)s
  AND t.next_check_at - %(assigning)s + %(changed)s <= clock_timestamp())
 """
 DUE: Final = f"(t.next_check_at <= clock_timestamp() OR {_CHANGED})"
@@ -64,7 +66,7 @@ def as_output(dataset: Dataset) -> Output:
 
 
 def due_values() -> dict[str, Any]:
-    return {**_waits(), "parts": list(GridVersion.AWAITED)}
+    return {**_waits(), "parts": list(GridVersion.AWAITED), "unseen": UNSEEN}
 
 
 def _waits() -> dict[str, Any]:
@@ -100,6 +102,6 @@ def next_look(task: Task) -> datetime:
     looked = task.next_check - assigning
     if task.next_check <= timezone.now() + changed:
         return task.next_check
-    if GridVersion.objects.filter(part__in=GridVersion.AWAITED, at__gt=looked).exists():
+    if GridVersion.objects.filter(part__in=GridVersion.AWAITED, at__gt=looked - UNSEEN).exists():
         return min(task.next_check, looked + changed)
     return task.next_check

@@ -30,6 +30,7 @@ from tasks_app.agents.watchdogs import replicas, site_statistics
 from tasks_app.explaining.why_site import why_site
 from tasks_app.generation import nuclei
 from tasks_app.inputs import locality, readers
+from tasks_app.lifecycle import nucleus_waits
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
 from tasks_app.submission import parameter_changes
 from tests.flow.driving import (
@@ -228,6 +229,21 @@ def test_a_change_of_the_grid_right_after_a_look_is_seen_when_a_minute_is_over()
     assert task_broker.run().note == ""
     Task.objects.filter(pk=made).update(next_check=F("next_check") - timedelta(minutes=1))
     assert task_broker.run().items == 1
+
+
+@pytest.mark.parametrize(("before_s", "items"), [(0.5, 1), (2.0, 0)])
+def test_a_change_that_was_not_yet_to_be_seen_at_the_moment_of_a_look_is_seen_a_minute_later(
+    before_s: float, items: int
+) -> None:
+    StorageEndpoint.objects.update(space_free_gb=1 * TB)
+    made = fed()
+    task_broker.run()
+    open_storage()
+    Task.objects.filter(pk=made).update(next_check=F("next_check") - timedelta(minutes=1))
+    looked = task(made).next_check - timedelta(minutes=30)
+    GridVersion.objects.update(at=looked - timedelta(seconds=before_s))
+    assert nucleus_waits.next_look(task(made)) == looked + timedelta(minutes=1 if items else 30)
+    assert task_broker.run().items == items
 
 
 def test_a_change_of_the_grid_while_a_pass_decides_is_seen_when_a_minute_is_over() -> None:
