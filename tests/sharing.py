@@ -2,7 +2,7 @@
 
 Tests of whole sites mostly wait, for pilots and for watchdogs, and the others compute. So there are two processes more than
 the two cores that it takes: two begin with what waits, one after the other in each, and the others with what computes longest.
-With one more only, each tenth second of the processors passed unused.
+With one more only, a fifth of the processors' time passed unused.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ LONGEST_FIRST = (
     "tests/browser/",
     "tests/flow/",
     "tests/tasks_app/inputs/test_feeding.py",
+    "tests/tasks_app/transforms/",
     "tests/tasks_app/web/lists/",
     "tests/test_",
 )
