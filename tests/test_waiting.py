@@ -50,8 +50,9 @@ from tasks_app.models import (
     Task,
     TaskChangeDue,
     TaskParams,
+    TransferRule,
 )
-from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_outputs, outcomes, recovery
+from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_outputs, outcomes, recovery, transfer_ends
 from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
@@ -95,12 +96,12 @@ def made(make_task: Any, make_dataset: Any, make_job: Any, make_user: Any, task_
     return SimpleNamespace(task=make_task, dataset=make_dataset, job=make_job, user=make_user, params=task_params)
 
 
-def whole(work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+def whole(work: Callable[..., Any], *arguments: Any, **more: Any) -> Callable[[], Any]:
     """The work in one transaction, with a cursor as its first argument."""
 
     def run() -> Any:
         with transaction.atomic(), hot_cursor() as cursor:
-            return work(cursor, *arguments)
+            return work(cursor, *arguments, **more)
 
     return run
 
@@ -458,6 +459,24 @@ def jobs_that_are_held_back(made: SimpleNamespace) -> Held:
         in_one(lambda: job_moves.move_jobs_of_task(task.id, "activated", "throttled", by="t", reason="x")),
         free=high,
     )
+
+
+@at("tasks_app/lifecycle/job_moves.py:move_some")
+def jobs_whose_input_is_there(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, status="assigned")
+    moved = {"by": "t", "reason": "x"}
+    ids = [high[2], low[2]]
+    return Held(low, whole(job_moves.move_some, ids, "assigned", "activated", **moved), free=high)
+
+
+@at("tasks_app/outcomes/transfer_ends.py:_lock_jobs")
+def jobs_whose_transfers_have_ended(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, status="assigned")
+    for job in (high, low):
+        TransferRule.objects.create(
+            kind="copy", destination="SE", activity="Production Input", job_id=job[2], status="done"
+        )
+    return Held(low, transfer_ends.settle, free=high)
 
 
 @at("tasks_app/lifecycle/queued_jobs.py:_set")

@@ -214,7 +214,9 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
          WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
             OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM
-                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging' ELSE 'holding' END)""",
+                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging'
+                     WHEN EXISTS (SELECT 1 FROM transfer_rules g WHERE g.pandaid = j.pandaid AND g.kind = 'gather')
+                     THEN 'transferring' ELSE 'holding' END)""",
     ),
     Invariant(
         "job_at_pilot_is_proved",

@@ -53,6 +53,7 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         cloud,
         definition_id,
         of_queue,
+        here,
         params,
         files,
     ) = row
@@ -64,6 +65,8 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
     made = outputs + logs
+    if here and storage and storage in here:
+        made = [_left_at(storage, here, file) for file in made]
     # Several keys hold the same list: each is made once, since this is done for every job that is handed out.
     datasets_in, datasets_out = _joined(inputs, DATASET), _joined(made, DATASET)
     tokens_in, tokens_out = _nothings(inputs), _nothings(made)
@@ -147,6 +150,11 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     limits = [str(job[key]) for key in ("minRamCount", "maxWalltime", "maxDiskCount", "maxwdir")]
     said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *limits, *contents, job["outFiles"])
     return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
+
+
+def _left_at(storage: str, here: list[str], file: File) -> File:
+    """An output that goes to a nucleus is left at the queue's storage, where the mover can fetch it: both are of this machine."""
+    return [*file[:ENDPOINT], storage, *file[ENDPOINT + 1 :]] if file[ENDPOINT] in here else file
 
 
 def _joined(files: list[File], index: int, absent: str | None = None) -> str:

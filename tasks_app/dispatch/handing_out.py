@@ -62,7 +62,7 @@ _OF_ADMINISTRATORS = """
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 30
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 31
 """Places of columns in a row."""
 
 

@@ -10,6 +10,7 @@ import psycopg
 
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.priorities import SerialPriority
+from tasks_app.generation.input_copies import copy_place
 from tasks_app.generation.job_rows import SiteJobs
 from tasks_app.generation.library_jobs import library_for
 from tasks_app.generation.rules.common_facts import TaskFacts
@@ -51,6 +52,7 @@ def build_jobs(
                 library_at(cursor, turn, site),
                 priorities.after(before) if priorities is not None else None,
                 turn.job_groups,
+                None if share.place.limits.direct_io else copy_place(needs, site, turn.facts.label or ""),
             )
         )
         before += len(share.groups)

@@ -16,6 +16,7 @@ from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.priorities import SerialPriority
+from tasks_app.generation.input_copies import CopyPlace
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.buildstep import Library
@@ -138,6 +139,7 @@ class SiteJobs:
     library         what they read that a build job makes; until it is ready they wait for it
     priorities      of jobs whose number counts; without, all have the task's
     job_groups      what the groups of `loadXML` run and write, by the boundary of their files
+    copies          where inputs are copied to that are not at the queue; they are assigned until then
     """
 
     task: TaskFacts
@@ -152,6 +154,7 @@ class SiteJobs:
     library: Library | None = None
     priorities: SerialPriority | None = None
     job_groups: JobGroups | None = None
+    copies: CopyPlace | None = None
 
     @cached_property
     def _moment(self) -> str:
@@ -171,7 +174,9 @@ class SiteJobs:
     @property
     def status(self) -> str:
         """What the jobs are stored as."""
-        return "defined" if self.library is not None and not self.library.ready else "activated"
+        if self.library is not None and not self.library.ready:
+            return "defined"
+        return "assigned" if self.copies is not None else "activated"
 
     def _constant_columns(self) -> str:
         task, site, now = self.task, self.site, self._moment

@@ -14,6 +14,7 @@ import psycopg
 from jedisite.database.sql import copy_lines, hash_joins, take_ids
 from jedisite.database.sql import numbers as as_array
 from jedisite.vocabulary.words import plural
+from tasks_app.generation import input_copies
 from tasks_app.generation import job_rows as columns
 from tasks_app.generation.job_rows import Numbers, SiteJobs
 from tasks_app.generation.library_jobs import attach
@@ -93,6 +94,8 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     for site, own in shares:
         if site.library is not None:
             attach(cursor, task.id, site.library, own.jobs)
+        if site.copies is not None:
+            input_copies.request(cursor, own.jobs, site.copies, by=ME)
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)

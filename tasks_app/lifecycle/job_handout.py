@@ -22,6 +22,7 @@ RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtyp
        cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
        jobdefinitionid,
        (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
+       CASE WHEN j.nucleus IS NOT NULL THEN ARRAY(SELECT e.name FROM storage_endpoints e WHERE e.path <> '') END,
        (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
        ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
                FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)

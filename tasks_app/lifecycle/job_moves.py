@@ -65,6 +65,16 @@ def move_free_jobs(old: str, new: str, which: str, values: dict[str, Any], *, by
         return cursor.rowcount
 
 
+def move_some(cursor: psycopg.Cursor[Any], jobs: Iterable[int], old: str, new: str, *, by: str, reason: str) -> int:
+    """Those of these jobs that are `old` become `new`, in the caller's transaction. Returns how many."""
+    cursor.execute(
+        f"""WITH locked AS (SELECT pandaid FROM jobs WHERE pandaid = ANY(%(jobs)s::bigint[]) AND {before(new, [old])}
+                             ORDER BY pandaid FOR UPDATE){_MOVE.format(new=JobStatus(new))}""",
+        {"jobs": numbers(jobs), "by": by, "reason": reason},
+    )
+    return cursor.rowcount
+
+
 # Jobs that wait for a library get what is known of its file, and move.
 _GIVE_LIBRARY = """
 WITH made AS (SELECT fileid, fsize, checksum, guid, surl FROM jedi_dataset_contents

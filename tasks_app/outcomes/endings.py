@@ -94,11 +94,13 @@ def end_jobs(
     """Kill the jobs of a task with a code of the table of kill codes. Returns what was done, as a sentence.
 
     Queued jobs and those that wait for their merge end now, cancelled or closed as the code says; pilots of the others
-    are told to stop, or with a forcing code those end now too. `running_too` False leaves jobs at pilots alone,
+    are told to stop, or with a forcing code those end now too; so are jobs whose outputs are being gathered: the mover
+    does. `running_too` False leaves these and jobs at pilots alone,
     `keep_unmerged` those that wait for their merge, and merge jobs with them. Jobs that have given their files to a merge
     job wait for it in any case: they can be ended when it has. Jobs whose final report is being booked always end by that.
     """
-    wanted = JOB_QUEUED | {JobStatus.MERGING} | (JOB_AT_PILOT if running_too else frozenset())
+    at_work = JOB_AT_PILOT | {JobStatus.TRANSFERRING} if running_too else frozenset()
+    wanted = JOB_QUEUED | {JobStatus.MERGING} | at_work
     with hot_cursor() as cursor:
         # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
         cursor.execute(

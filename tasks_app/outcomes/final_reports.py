@@ -23,7 +23,7 @@ from tasks_app.ddm.base import Content, Named
 from tasks_app.domain.killcodes import KillCode, killed_with
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
-from tasks_app.outcomes import unmerged
+from tasks_app.outcomes import gathering, unmerged
 from tasks_app.outcomes.outcomes import Outcome, Output, book
 
 MISSING_OUTPUT = 201
@@ -149,7 +149,8 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     outcomes = [
         _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken) for row in reports
     ]
-    book(cursor, outcomes, now)
+    gathered = gathering.begin(cursor, outcomes, said)
+    book(cursor, [o for o in outcomes if o.job_id not in gathered] if gathered else outcomes, now)
     _forgive(cursor, list(killed))
     return len(reports)
 

@@ -22,6 +22,7 @@ from tasks_app.models import Dataset, Job, Task
 from tasks_app.outcomes.outcomes import Outcome, book
 from tasks_app.params.buildstep import FAILED_BUILDS
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.transfers import settling
 
 BUILD_FAILED: Final = 300
 """taskbuffer error: the job that built the library did not make it."""
@@ -122,7 +123,12 @@ def _activate(cursor: psycopg.Cursor[Any], task: Task, file_id: int, waiting: li
     """
     if waiting:
         status = JobStatus.THROTTLED if task.status == TaskStatus.PAUSED else JobStatus.ACTIVATED
-        give_library(cursor, task.id, file_id, waiting, status, by=by, reason="its library is ready")
+        copied = settling.waiting_jobs(cursor, waiting)
+        free = [job for job in waiting if job not in copied]
+        give_library(cursor, task.id, file_id, free, status, by=by, reason="its library is ready")
+        if copied:
+            reason = "its library is ready; its input is being copied to the queue"
+            give_library(cursor, task.id, file_id, sorted(copied), JobStatus.ASSIGNED, by=by, reason=reason)
         if SplitRule.parse(task.split_rule).flag("PC"):
             outbox.jobs_changed(cursor, waiting)
 

@@ -2,7 +2,7 @@
 
 How to have data moved, and to go on when it is there:
 
-1. `requesting.add_rules(cursor, [Wanted(kind, destination, files=[...], task_id=..., job_id=..., user=...)], now)`, in the
+1. `requesting.add_rules(cursor, [Wanted(kind, destination, files=[...], task_id=..., job_id=..., user=...)])`, in the
    transaction that makes something wait. A `WantedFile` names scope, name, size and adler32; where it is read from is
    chosen then, and anew after each failure. `requesting.dataset_rule(...)` wants all files of a dataset that are not there.
    Each returns the ids of rules. What is at the destination already costs no copy, and ends at the mover's next turn.
@@ -21,15 +21,15 @@ is no good.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import psycopg
-from psycopg.types.json import Json
 
 from jedisite.agents.passes import kick
-from jedisite.database.sql import numbers, texts
+from jedisite.database.sql import numbers, take_ids, texts
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.transfers import replicas
 from tasks_app.transfers.replicas import Name, Place
@@ -82,7 +82,7 @@ def add_rules(cursor: psycopg.Cursor[Any], wanted: Sequence[Wanted]) -> list[int
         return []
     stores = local_storages()
     places = replicas.places_of(cursor, {(f.scope, f.lfn) for w in wanted for f in w.files if not f.source})
-    ids = [_add_rule(cursor, one) for one in wanted]
+    ids = _store_rules(cursor, wanted)
     rows = [
         (
             rule_id,
@@ -111,31 +111,33 @@ def add_rules(cursor: psycopg.Cursor[Any], wanted: Sequence[Wanted]) -> list[int
     return ids
 
 
-def _add_rule(cursor: psycopg.Cursor[Any], one: Wanted) -> int:
-    distinct = {(f.scope, f.lfn): f for f in one.files}.values()
+def _store_rules(cursor: psycopg.Cursor[Any], wanted: Sequence[Wanted]) -> list[int]:
+    ids = take_ids(cursor, "transfer_rules_id_seq", len(wanted))
+    distinct = [{(f.scope, f.lfn): f.size for f in one.files} for one in wanted]
     cursor.execute(
-        """INSERT INTO transfer_rules (kind, dataset, destination, activity, jeditaskid, pandaid, username, status, files,
-                                       files_done, files_failed, bytes, bytes_done, ended, error, is_settled, report)
-           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0, %s, 0, CASE WHEN %s THEN clock_timestamp() END, '', false, %s)
-           RETURNING id""",
+        """INSERT INTO transfer_rules (id, kind, dataset, destination, activity, jeditaskid, pandaid, username, files, bytes,
+                                       report, status, ended, files_done, files_failed, bytes_done, error, is_settled)
+           SELECT n.id, n.kind, n.dataset, n.destination, n.activity, n.task, n.job, n.who, n.files, n.bytes, n.report::jsonb,
+                  CASE WHEN n.files > 0 THEN 'queued' ELSE 'done' END, CASE WHEN n.files = 0 THEN clock_timestamp() END,
+                  0, 0, 0, '', false
+             FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::text[],
+                         %s::bigint[], %s::bigint[], %s::text[])
+                  n (id, kind, dataset, destination, activity, task, job, who, files, bytes, report)""",
         [
-            one.kind,
-            one.dataset,
-            one.destination,
-            ACTIVITIES[one.kind],
-            one.task_id,
-            one.job_id,
-            one.user,
-            "queued" if distinct else "done",
-            len(distinct),
-            sum(f.size for f in distinct),
-            not distinct,
-            None if one.report is None else Json(one.report),
+            numbers(ids),
+            texts(one.kind for one in wanted),
+            texts(one.dataset for one in wanted),
+            texts(one.destination for one in wanted),
+            texts(ACTIVITIES[one.kind] for one in wanted),
+            numbers(one.task_id for one in wanted),
+            numbers(one.job_id for one in wanted),
+            texts(one.user for one in wanted),
+            numbers(map(len, distinct)),
+            numbers(sum(files.values()) for files in distinct),
+            texts(None if one.report is None else json.dumps(one.report) for one in wanted),
         ],
     )
-    row = cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    return ids
 
 
 def _source(

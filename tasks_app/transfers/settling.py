@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,12 +31,17 @@ class EndedRule(NamedTuple):
 def ended(cursor: psycopg.Cursor[Any], kind: TransferKind, limit: int) -> list[EndedRule]:
     """Rules of a kind that have ended, and that nobody has acted upon; locked until the transaction ends, oldest first."""
     cursor.execute(
-        """SELECT id, kind, status, destination, dataset, jeditaskid, pandaid, files, files_failed, error, report
+        """SELECT id, kind, status, destination, dataset, jeditaskid, pandaid, files, files_failed, error, report::text
              FROM transfer_rules WHERE kind = %s AND NOT is_settled AND status NOT IN ('queued', 'active')
             ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED""",
         [kind, limit],
     )
-    return [EndedRule(row[0], TransferKind(row[1]), TransferStatus(row[2]), *row[3:]) for row in cursor.fetchall()]
+    return [
+        EndedRule._make(
+            (rule, TransferKind(kind), TransferStatus(status), *more, json.loads(report) if report else None)
+        )
+        for rule, kind, status, *more, report in cursor.fetchall()
+    ]
 
 
 def settled(cursor: psycopg.Cursor[Any], rules: Iterable[int]) -> None:
@@ -63,3 +69,12 @@ def arrived(cursor: psycopg.Cursor[Any], rules: Iterable[int]) -> list[ArrivedFi
         [numbers(rules)],
     )
     return [ArrivedFile(*row) for row in cursor.fetchall()]
+
+
+def waiting_jobs(cursor: psycopg.Cursor[Any], jobs: Iterable[int]) -> set[int]:
+    """Those of these jobs whose inputs are still being copied."""
+    cursor.execute(
+        "SELECT pandaid FROM transfer_rules WHERE pandaid = ANY(%s::bigint[]) AND kind = 'copy' AND NOT is_settled",
+        [numbers(jobs)],
+    )
+    return {job for (job,) in cursor.fetchall()}

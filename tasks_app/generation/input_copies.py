@@ -1,0 +1,100 @@
+"""Inputs that are not at the storages of a queue are copied there before its jobs are handed out: they are assigned until then.
+
+Asked for only where the last look-up of replicas says that an input is not complete at the queue, and where the queue has a
+storage of this machine: elsewhere pilots fetch what they need themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from brokerage_app.vocabulary.needs import TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
+from jedisite.database.sql import numbers, texts
+from tasks_app.domain.states import JobStatus
+from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind
+from tasks_app.lifecycle.job_moves import move_some
+from tasks_app.transfers import replicas
+from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
+from tasks_app.transfers.storages import local_storages
+
+ANALYSIS = frozenset({"user", "panda"})
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlace:
+    """Where inputs of jobs at a queue are copied to, and the endpoints at which the queue reads."""
+
+    destination: str
+    reads: tuple[str, ...]
+
+
+def copy_place(needs: TaskNeeds, site: SiteView, label: str) -> CopyPlace | None:
+    """None when nothing has to be copied, or nothing here could do so. No statement where all input is at the queue."""
+    reads = (site.analysis_inputs if label in ANALYSIS else ()) or site.inputs
+    if not reads or all(_is_at(one.replicas, reads) for one in needs.inputs if one.replicas):
+        return None
+    stores = local_storages()
+    there = [name for name in reads if name in stores and not stores[name].is_tape and not stores[name].why_not_written]
+    return CopyPlace(there[0], reads) if there else None
+
+
+def _is_at(places: Any, reads: Sequence[str]) -> bool:
+    return any(name in places and places[name].complete and not places[name].is_tape for name in reads)
+
+
+_INPUTS = """
+SELECT f.pandaid, f.fileid, f.scope, f.lfn, f.fsize, f.checksum, coalesce(f.surl, ''), j.jeditaskid, coalesce(j.produsername, '')
+  FROM job_files f JOIN jobs j USING (pandaid)
+ WHERE f.pandaid = ANY(%s::bigint[]) AND f.type = 'input' AND f.scope IS NOT NULL AND f.fsize IS NOT NULL
+   AND f.checksum LIKE 'ad:%%'
+ ORDER BY f.pandaid, f.row_id
+"""
+
+
+def request(cursor: psycopg.Cursor[Any], jobs: Sequence[int], place: CopyPlace, *, by: str) -> int:
+    """Rules on what these jobs lack at their queue. Those that lack nothing are activated. Returns how many wait."""
+    cursor.execute(_INPUTS, [numbers(jobs)])
+    rows = cursor.fetchall()
+    known = replicas.places_of(cursor, {(row[2], row[3]) for row in rows})
+    lacking: dict[int, list[WantedFile]] = defaultdict(list)
+    whose: dict[int, tuple[int | None, str]] = {}
+    moved: list[tuple[int, str, str, str]] = []
+    for job, file_id, scope, lfn, size, checksum, surl, task_id, user in rows:
+        found = known[scope, lfn]
+        if not found:
+            continue  # in no catalogue: it is read where its job left it
+        here = [one for one in found if one.endpoint in place.reads and one.status == ReplicaStatus.AVAILABLE]
+        if not here:
+            whose[job] = task_id, user
+            lacking[job].append(WantedFile(scope, lfn, size, checksum.removeprefix("ad:"), file_id))
+        elif surl not in {one.url for one in here}:
+            moved.append((job, scope, lfn, here[0].url))
+    give_addresses(cursor, moved)
+    wanted = [
+        Wanted(TransferKind.COPY, place.destination, files, task_id=whose[job][0], job_id=job, user=whose[job][1])
+        for job, files in lacking.items()
+    ]
+    add_rules(cursor, wanted)
+    free = [job for job in jobs if job not in lacking]
+    if free:
+        reason = "its input is at the queue"
+        move_some(cursor, free, JobStatus.ASSIGNED, JobStatus.ACTIVATED, by=by, reason=reason)
+    return len(lacking)
+
+
+def give_addresses(cursor: psycopg.Cursor[Any], files: Sequence[tuple[int, str, str, str]]) -> None:
+    """Jobs read these inputs elsewhere than so far: job, scope, name and address."""
+    if files:
+        jobs, scopes, lfns, urls = zip(*files, strict=True)
+        cursor.execute(
+            """UPDATE job_files f SET surl = n.url
+                 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) n (job, scope, lfn, url)
+                WHERE f.pandaid = n.job AND f.type = 'input' AND f.scope = n.scope AND f.lfn = n.lfn""",
+            [numbers(jobs), texts(scopes), texts(lfns), texts(urls)],
+        )

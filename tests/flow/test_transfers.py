@@ -1,0 +1,204 @@
+"""Whole tasks whose data moves: inputs are copied to queues, outputs gathered at a nucleus, on real files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from brokerage_app.grid import configured
+from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint
+from tasks_app.agents import adder, feeder, job_generator, mover, refiner, task_broker
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local_files import file_url, path_of
+from tasks_app.dispatch.reports import update_job
+from tasks_app.models import CatalogueFile, FileReplica, Job, JobFile, TransferRequest, TransferRule
+from tests.flow.driving import add_queue, jobs, parameters, reads, settle, states, status, submit, task, wake
+from tests.flow.pilot import Pilot, report
+from tests.flow.test_commands import command
+from tests.tasks_app.transfers.storage_scene import Storages, configure, content_of
+
+pytestmark = pytest.mark.usefixtures("books")
+TB = 1024.0
+
+
+@pytest.fixture
+def site(tmp_path: Path, settings: Any, books: None) -> Iterator[Storages]:
+    """A nucleus and a satellite, each with a queue and a storage of its own on this machine."""
+    configured.forget()
+    Queue.objects.all().delete()
+    found = Storages(tmp_path, timezone.now())
+    settings.JEDI_STORAGE = found.add("LOCAL_SE", "LOCAL")
+    key = "TASK_BROKER_managed"
+    GdpConfig.objects.create(app="jedi", component="brokerage", key=key, value="production", type="str", vo="lab")
+    for name, role in (("CERN", "nucleus"), ("FAR", "satellite")):
+        Site.objects.create(name=name, role=role)
+        found.add(f"{name}_DISK", name, space_total_gb=2000 * TB, space_free_gb=500 * TB)
+        disk = StorageEndpoint.objects.get(name=f"{name}_DISK")
+        queue = add_queue(f"{name}_Q", site_name=name, capability="", storage=disk)
+        QueueEndpoint.objects.create(queue=queue, endpoint=disk, order_read=1, order_write=1)
+    configured.forget()
+    yield found
+    configured.forget()
+
+
+class RealPilot(Pilot):
+    """Reads its inputs from where it is told, and leaves its outputs at the storage that it is told."""
+
+    def work(self, count: int = 100) -> int:
+        found = self.fetch(count)
+        for job in found:
+            self.start(job)
+            update_job(self.run(job))
+        return len(found)
+
+    def run(self, job: dict[str, Any]) -> Any:
+        for lfn, url, adler in zip(job["inFiles"].split(","), job["surlsIn"], job["checksum"].split(","), strict=True):
+            path = path_of(url)
+            if not path.exists():
+                return report(
+                    job, "failed", errors={"pilot_error_code": 1103, "pilot_error_diag": f"{lfn} is not there"}
+                )
+            if f"ad:{zlib.adler32(path.read_bytes()):08x}" != adler:
+                return report(job, "failed", errors={"pilot_error_code": 1171, "pilot_error_diag": f"{lfn} is corrupt"})
+        names, ends = job["outFiles"].split(","), job["ddmEndPointOut"].split(",")
+        scopes = [*job["scopeOut"].split(","), *job["scopeLog"].split(",")]
+        outputs = {}
+        for lfn, end, scope in zip(names, ends, scopes, strict=True):
+            root = Path(StorageEndpoint.objects.get(name=end).path)
+            place = storage_path(root, scope, lfn)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content := lfn.encode() * 10)
+            outputs[lfn] = {
+                "guid": lfn[-30:],
+                "fsize": len(content),
+                "adler32": f"{zlib.adler32(content):08x}",
+                "surl": file_url(place),
+            }
+        return report(job, "finished", outputs=outputs, measures={"cpu_time_s": 10})
+
+
+def fed(site: Storages, files: int, at: str, **more: Any) -> int:
+    site.dataset("lab.in", at, [f"in{n}" for n in range(files)])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, **more))
+    refiner.run()
+    feeder.run()
+    wake()
+    return made
+
+
+def moved() -> int:
+    return mover.run().items
+
+
+def test_an_input_is_copied_to_the_queue_of_its_jobs_before_they_are_handed_out(site: Storages) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    made = fed(site, 3, "CERN_DISK")
+    job_generator.run()
+    assert states(made) == {"assigned": 3}
+    pilot = RealPilot(site="FAR_Q")
+    assert pilot.work() == 0, "nothing is handed out whose input is not there"
+    rules = TransferRule.objects.order_by("id")
+    assert [(r.kind, r.destination, r.task_id, r.files) for r in rules] == [("copy", "FAR_DISK", made, 1)] * 3
+    assert moved()
+    assert states(made) == {"activated": 3}
+    assert {r.surl for r in JobFile.objects.filter(type="input")} == {
+        file_url(site.path("FAR_DISK", f"in{n}")) for n in range(3)
+    }
+    for n in range(3):
+        assert site.path("FAR_DISK", f"in{n}").read_bytes() == content_of(f"in{n}", 1000)
+    settle(pilot.work, moved)
+    assert (status(made), states(made)) == ("done", {"finished": 3})
+    assert not TransferRule.objects.filter(is_settled=False).exists()
+
+
+def test_what_is_at_the_queue_waits_for_nothing(site: Storages) -> None:
+    made = fed(site, 2, "FAR_DISK")
+    Queue.objects.filter(name="CERN_Q").delete()
+    job_generator.run()
+    assert states(made) == {"activated": 2} and not TransferRule.objects.exists()
+
+
+def test_outputs_are_gathered_at_the_nucleus_and_jobs_are_transferring_until_then(site: Storages) -> None:
+    made = fed(site, 2, "FAR_DISK", prodSourceLabel="managed", cpuTime=10)
+    task_broker.run(draw=lambda: 0.0)
+    assert task(made).nucleus == "CERN"
+    Queue.objects.filter(name="CERN_Q").update(status="offline")
+    job_generator.run()
+    mover.run()
+    assert {job.site for job in jobs(made)} == {"FAR_Q"}
+    pilot = RealPilot(site="FAR_Q")
+    assert pilot.work() == 2
+    adder.run()
+    assert states(made) == {"transferring": 2}
+    assert not CatalogueFile.objects.filter(dataset__name="lab.t.out").exists(), "not before they have arrived"
+    assert TransferRule.objects.filter(kind="gather", status="queued").count() == 2
+    settle(moved)
+    assert (status(made), states(made)) == ("done", {"finished": 2})
+    outputs = CatalogueFile.objects.filter(dataset__name__in=["lab.t.out", "lab.t.log"])
+    assert {file.endpoint for file in outputs} == {"CERN_DISK"} and len(outputs) == 4
+    for file in outputs:
+        path = path_of(file.url)
+        assert path.is_relative_to(site.root / "CERN_DISK") and path.read_bytes() == file.lfn.encode() * 10
+    assert FileReplica.objects.filter(endpoint="FAR_DISK", status="available").count() == 4
+
+
+def test_a_copy_that_cannot_be_made_fails_its_job_with_the_cause(site: Storages) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    configure("TRANSFER_ATTEMPTS", 1)
+    made = fed(site, 1, "CERN_DISK", maxAttempt=1)
+    site.path("CERN_DISK", "in0").unlink()
+    job_generator.run()
+    moved()
+    job = jobs(made)[0]
+    assert (job.status, job.ddm_error_code) == ("failed", 200)
+    assert job.ddm_error_diag == "in0 could not be copied to FAR_DISK: it is not in the storage at CERN_DISK"
+    settle(moved)
+    assert status(made) == "failed"
+
+
+def test_transfers_of_a_killed_task_are_cancelled_and_leave_nothing(site: Storages) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    configure("LINK_RATE", 0.0001)
+    made = fed(site, 2, "CERN_DISK")
+    job_generator.run()
+    mover.run(now=timezone.now())
+    mover.run(now=timezone.now() + timedelta(seconds=2))
+    assert site.parts()
+    command(made, "kill")
+    settle(moved)
+    assert status(made) == "aborted"
+    assert set(TransferRule.objects.values_list("status", flat=True)) == {"cancelled"}
+    assert not site.parts() and not TransferRequest.objects.filter(status="active").exists()
+
+
+def test_a_job_that_is_killed_while_it_transfers_ends_and_its_outputs_go(site: Storages) -> None:
+    made = fed(site, 1, "FAR_DISK", prodSourceLabel="managed", cpuTime=10)
+    task_broker.run(draw=lambda: 0.0)
+    Queue.objects.filter(name="CERN_Q").update(status="offline")
+    job_generator.run()
+    RealPilot(site="FAR_Q").work()
+    adder.run()
+    assert states(made) == {"transferring": 1}
+    configure("LINK_RATE", 0.0001)
+    command(made, "kill")
+    settle(moved)
+    assert status(made) == "aborted" and not Job.objects.filter(status="transferring").exists()
+    assert not [p for p in site.root.rglob("*lab.t*") if p.is_file()]
+
+
+def test_inputs_of_a_paused_task_are_copied_and_its_jobs_held_back(site: Storages) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    made = fed(site, 1, "CERN_DISK")
+    job_generator.run()
+    command(made, "pause")
+    settle(moved)
+    assert states(made) == {"throttled": 1}
+    command(made, "resume")
+    settle(moved, RealPilot(site="FAR_Q").work)
+    assert status(made) == "done"
