@@ -15,7 +15,13 @@ from django.db.backends.utils import CursorWrapper
 
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
-from tasks_app.audit import log_invariants, merging_invariants, staging_invariants, state_invariants
+from tasks_app.audit import (
+    log_invariants,
+    merging_invariants,
+    staging_invariants,
+    state_invariants,
+    transfer_invariants,
+)
 from tasks_app.audit.log_invariants import STALE_AFTER
 from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.domain.states import JOB_FINAL, TASK_FINAL
@@ -223,9 +229,9 @@ INVARIANTS: tuple[Invariant, ...] = (
         "A job has been handed out if and only if it has left the queue; a job that was not handed out has no secret.",
         """
         SELECT pandaid, jobstatus, fence FROM jobs
-         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'merging', 'finished')
+         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'transferring', 'merging', 'finished')
                 AND (fence < 1 OR heartbeat_at IS NULL))
-            OR (jobstatus IN ('activated', 'throttled', 'defined') AND (fence > 0 OR secret_hash IS NOT NULL))""",
+            OR (jobstatus IN ('assigned', 'activated', 'throttled', 'defined') AND (fence > 0 OR secret_hash IS NOT NULL))""",
     ),
     Invariant(
         "ended_task_has_no_open_job",
@@ -374,7 +380,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     *(
         Invariant(*row)
-        for rows in (state_invariants, log_invariants, merging_invariants, staging_invariants)
+        for rows in (state_invariants, log_invariants, merging_invariants, staging_invariants, transfer_invariants)
         for row in rows.ROWS
     ),
 )

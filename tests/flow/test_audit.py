@@ -26,6 +26,11 @@ _ENDED_JOB = "(SELECT min(pandaid) FROM jobs WHERE jobstatus = 'finished')"
 _OPEN_JOB = "(SELECT max(pandaid) FROM jobs WHERE jobstatus = 'activated')"
 _RUNNING_JOB = "(SELECT max(pandaid) FROM jobs WHERE jobstatus = 'running')"
 _DONE_TASK = "(SELECT min(jeditaskid) FROM jedi_tasks WHERE status = 'done')"
+_A_RULE = """
+    INSERT INTO transfer_rules (kind, dataset, destination, activity, username, error, is_settled, status, files, files_done,
+                                files_failed, bytes, bytes_done, ended)
+    SELECT 'copy', '', 'SE', 'Production Input', '', '', false, r.* FROM (VALUES"""
+_A_REPLICA = "INSERT INTO file_replicas (scope, lfn, endpoint, url, status, reason) SELECT scope, lfn"
 
 BREAKS: dict[str, str] = {
     "input_counters": f"UPDATE jedi_datasets SET nfilesused = nfilesused + 1 WHERE {_INPUT}",
@@ -113,6 +118,13 @@ BREAKS: dict[str, str] = {
     "unmerged_file_has_job": "UPDATE jobs SET jobstatus = 'finished' WHERE jobstatus = 'merging'",
     "unmerged_file_is_decided": """
         UPDATE jedi_dataset_contents SET status = 'defined' WHERE type = 'trn_output' AND status = 'finished'""",
+    "transfer_rule_counters": f"{_A_RULE} ('done', 1, 1, 0, 5, 5, now())) r",
+    "transfer_rule_ends_with_its_requests": f"{_A_RULE} ('active', 0, 0, 0, 0, 0, NULL::timestamptz)) r",
+    "assigned_job_waits_for_its_input": f"UPDATE jobs SET jobstatus = 'assigned' WHERE pandaid = {_OPEN_JOB}",
+    "transferring_job_waits_for_its_output": f"UPDATE jobs SET jobstatus = 'transferring' WHERE pandaid = {_RUNNING_JOB}",
+    "further_replica_is_elsewhere": f"{_A_REPLICA}, endpoint, url, 'available', '' FROM catalogue_files LIMIT 1",
+    "further_replica_has_a_file": """
+        INSERT INTO file_replicas (scope, lfn, endpoint, url, status, reason) VALUES ('x', 'x', 'SE', 'x', 'available', '')""",
     "finished_job_is_merged": "UPDATE jobs SET jobstatus = 'failed' WHERE jobstatus = 'finished' AND processingtype = 'pmerge'",
 }
 
