@@ -1,7 +1,7 @@
 """Inputs that are not at the storages of a queue are copied there before its jobs are handed out: they are assigned until then.
 
-Asked for only where the last look-up of replicas says that an input is not complete at the queue, and where the queue has a
-storage of this machine: elsewhere pilots fetch what they need themselves.
+Asked for only where the last look-up of replicas says that an input is not complete at the queue, and between storages of this
+machine: elsewhere pilots fetch what they need themselves.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class CopyPlace:
 def copy_place(needs: TaskNeeds, site: SiteView, label: str) -> CopyPlace | None:
     """None when nothing has to be copied, or nothing here could do so. No statement where all input is at the queue."""
     reads = (site.analysis_inputs if label in ANALYSIS else ()) or site.inputs
-    if not reads or all(_is_at(one.replicas, reads) for one in needs.inputs if one.replicas):
+    away = [one.replicas for one in needs.inputs if one.replicas and not _is_at(one.replicas, reads)]
+    if not reads or not away:
         return None
     stores = local_storages()
+    if not any(name in stores for places in away for name in places):
+        return None
     there = [name for name in reads if name in stores and not stores[name].is_tape and not stores[name].why_not_written]
     return CopyPlace(there[0], reads) if there else None
 
@@ -61,14 +64,15 @@ def request(cursor: psycopg.Cursor[Any], jobs: Sequence[int], place: CopyPlace, 
     """Rules on what these jobs lack at their queue. Those that lack nothing are activated. Returns how many wait."""
     cursor.execute(_INPUTS, [numbers(jobs)])
     rows = cursor.fetchall()
+    stores = local_storages()
     known = replicas.places_of(cursor, {(row[2], row[3]) for row in rows})
     lacking: dict[int, list[WantedFile]] = defaultdict(list)
     whose: dict[int, tuple[int | None, str]] = {}
     moved: list[tuple[int, str, str, str]] = []
     for job, file_id, scope, lfn, size, checksum, surl, task_id, user in rows:
         found = known[scope, lfn]
-        if not found:
-            continue  # in no catalogue: it is read where its job left it
+        if not replicas.readable(found, stores):
+            continue  # in no storage of this machine: the pilot reads it where it lies
         here = [one for one in found if one.endpoint in place.reads and one.status == ReplicaStatus.AVAILABLE]
         if not here:
             whose[job] = task_id, user

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from tasks_app.web.brokerage import brokerage_pages, whatif_pages, why_pages
-from tasks_app.web.data import catalogued, data_pages
+from tasks_app.web.data import catalogued, data_pages, transfers_page
 from tasks_app.web.errors import error_pages, fingerprint_page, pivot_page
 from tasks_app.web.help import help_pages
 from tasks_app.web.jobs import job_comparing, job_doing, job_pages
@@ -86,6 +86,7 @@ urlpatterns = [
     path("workers/<int:worker_id>/", worker_pages.worker_page, name="worker"),
     path("agents/", agent_pages.agent_list, name="agents"),
     path("data/", data_pages.data, name="data"),
+    path("transfers/", transfers_page.transfers, name="transfers"),
     path("data/<int:dataset_id>/", data_pages.dataset_page, name="dataset"),
     path("data/catalogue/<int:number>/", catalogued.catalogued_page, name="catalogued"),
     path("users/", user_pages.user_list, name="users"),

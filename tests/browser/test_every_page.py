@@ -229,6 +229,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "workers": ["/workers/?view=all"],
         "worker": [f"/workers/{worker.id}/"],
         "data": ["/data/"],
+        "transfers": ["/transfers/"],
         "dataset": [f"/data/{dataset}/"],
         "catalogued": [f"/data/catalogue/{kept.id}/", f"/data/catalogue/{box.id}/"],
         "users": ["/users/"],

@@ -60,6 +60,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "metrics": {"GET": READ},
     "audit/": {"GET": READ},
     "data/": {"GET": READ},
+    "transfers/": {"GET": READ},
     "data/<int:dataset_id>/": {"GET": READ},
     "data/catalogue/<int:number>/": {"GET": READ},
     "users/": {"GET": READ},

@@ -1,0 +1,41 @@
+"""The page of transfers: links with their queue, rate and failures, and rules with what they wait for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from jedisite.identity.callers import Right, needs
+from jedisite.vocabulary.words import plural
+from tasks_app.transfers import overview
+from tasks_app.web.lists.misspelt import takes
+
+MOST_RULES: Final = 100
+
+
+@needs(Right.READ)
+@require_safe
+@takes()
+def transfers(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    links, rules = overview.links(now), overview.rules_of_note(MOST_RULES)
+    waits = overview.waits_of(rules)
+    queued, active = sum(link.queued for link in links), sum(link.active for link in links)
+    failed = sum(link.failed for link in links)
+    sentence = (
+        f"{plural(active, 'file is', 'files are')} being copied, {queued} wait, {failed} failed in the last hour."
+    )
+    context = {
+        "section": "data",
+        "now": now,
+        "links": links,
+        "rules": [(rule, rule.error or waits.get(rule.pk, "")) for rule in rules],
+        "more_rules": len(rules) == MOST_RULES,
+        "sentence": sentence,
+        "tone": "wait" if failed else "run",
+    }
+    return render(request, "tasks_app/transfers.html", context)
