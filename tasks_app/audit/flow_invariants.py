@@ -61,6 +61,7 @@ _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfail
 _GONE = "('lost', 'missing')"
 _NO_INPUT = "('lost', 'missing', 'removed')"
 _NOT_YET = "('pending', 'staging')"
+_OTHERS = (state_invariants, log_invariants, merging_invariants, staging_invariants, transfer_invariants)
 
 # ruff: noqa: S608 - every piece is a constant of this module
 INVARIANTS: tuple[Invariant, ...] = (
@@ -378,11 +379,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
-    *(
-        Invariant(*row)
-        for rows in (state_invariants, log_invariants, merging_invariants, staging_invariants, transfer_invariants)
-        for row in rows.ROWS
-    ),
+    *(Invariant(*row) for rows in _OTHERS for row in rows.ROWS),
 )
 
 
