@@ -54,6 +54,8 @@ class Entry:
         if said & self.words:
             return True
         kind, _, name = self.key.partition(":")
+        if kind == "column":  # the names of PanDA's clients have capitals
+            return name.partition(".")[2] in {word.lower() for word in said}
         component, _, key = name.partition(".")
         return kind == "configuration" and any(
             found[0].key == key for word in said if word.startswith(key) and (found := parse_key(component, word))

@@ -19,7 +19,7 @@ from collections import Counter
 
 import pytest
 
-from tests.effects import sources
+from tests.effects import sources, tables
 from tests.effects.entries import Entry, entries
 from tests.effects.tables import Effect, effects, empty, not_yet, refused
 
@@ -71,6 +71,16 @@ def test_every_entry_stands_in_one_place() -> None:
     places = Counter([*(effect.key for effect in effects()), *not_yet(), *refused(), *empty()])
     assert [key for key, times in places.items() if times > 1] == []
     assert sorted(entries().keys() - places.keys()) == []
+
+
+def test_tables_have_lines_of_the_table_only() -> None:
+    wrong = [
+        f"{path.name}: {line}"
+        for path in tables.HERE.glob("*.md")
+        for line in path.read_text().splitlines()
+        if line and not line.startswith(("# ", "|"))
+    ]
+    assert wrong == []
 
 
 def test_no_entry_is_left_of_what_is_gone() -> None:

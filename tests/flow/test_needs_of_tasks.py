@@ -9,8 +9,10 @@ from django.utils import timezone
 
 from brokerage_app.models import Queue
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.api.v2.task_serializers import TaskRowSerializer, TaskSerializer
+from tasks_app.generation import nuclei
 from tasks_app.generation.turn_facts import read_turn
-from tasks_app.models import File
+from tasks_app.models import File, Task
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("books")
 
 
 def fed(**more: Any) -> int:
-    made = submit(parameters("lab.t", reads("lab.in"), **more))
+    made = submit(parameters(f"lab.t{Task.objects.count()}", reads("lab.in"), **more))
     refiner.run()
     feeder.run()
     return made
@@ -94,3 +96,20 @@ def test_events_are_numbered_inside_of_files_when_the_task_says_so() -> None:
         ("1", 0, 1),
         ("1", 10, 11),
     ]
+
+
+def test_what_people_are_told_of_a_task_is_what_it_came_with() -> None:
+    add_dataset("lab.in", 1)
+    given = {"ticketID": "77", "ticketSystemType": "GGUS", "countryGroup": "de", "framework": "prun"}
+    made = fed(osInfo="Linux-6.1.0", **given)
+    shown = TaskRowSerializer(task(made)).data | TaskSerializer(task(made)).data
+    assert [shown[name] for name in ("ticket_id", "ticket_system_type", "country_group", "framework")] == [
+        *given.values()
+    ]
+    assert shown["term_condition"] == "Linux-6.1.0"
+
+
+def test_with_the_master_alone_a_nucleus_need_not_have_other_input() -> None:
+    add_dataset("lab.in", 1)
+    asked = [nuclei.asked_of(task(fed(taskBrokerOnMaster=wish)), timezone.now()) for wish in (True, False)]
+    assert [one.gathering.on_master for one in asked] == [True, False]
