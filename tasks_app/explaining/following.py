@@ -11,19 +11,22 @@ from brokerage_app.advice.task_remedies import Remedy
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.params.acts import NEEDS, Change
 
-_BEGINNINGS: Final = (("Reassign the task", TaskCommand.REASSIGN), ("Kill the task", TaskCommand.KILL))
+_COMMANDS: Final = (("reassign the task", TaskCommand.REASSIGN), ("kill the task", TaskCommand.KILL))
 _WORD: Final = re.compile(r"[A-Za-z]+")
-_ACT_OF: Final = {**dict.fromkeys(NEEDS, Change.NEEDS.value), "nFilesPerJob": Change.SPLIT_RULE.value}
+_ACT_OF: Final = {
+    **dict.fromkeys(NEEDS, Change.NEEDS.value),
+    "nFilesPerJob": Change.SPLIT_RULE.value,
+    "currentPriority": Change.PRIORITY.value,
+}
 _STATUS: Final = re.compile(r'site\.(.+)\.status="online"')
 _PART_OF_CPU_TIME: Final = re.compile(r"the cpuTime of the task to ([0-9]+) % of what it is")
 
 
 def acts_of(remedy: Remedy) -> Iterator[str]:
-    """The acts on the task that the advice names, in its order."""
-    for beginning, command in _BEGINNINGS:
-        if remedy.what.startswith(beginning):
+    """The acts on the task that the advice names, which may be of several pieces: commands first."""
+    for words, command in _COMMANDS:
+        if words in remedy.what.lower():
             yield command.value
-            return
     yield from dict.fromkeys(_ACT_OF[word] for word in _WORD.findall(remedy.what) if word in _ACT_OF)
 
 

@@ -489,6 +489,18 @@ def test_advice_links_to_the_acts_that_it_names_for_those_who_may_do_them(
         ("Kill the task and run it again (incexec) with an excludedSite other than A", (), ["kill"], ""),
         ("Have A.B set online", ('site.A.B.status="online"',), [], "A.B"),
         ("Wait until jobs that are queued at A have started", ("site.A.queued=0",), [], ""),
+        (
+            "Have SITE_A set online, and have an operator lower the priority of the task below 1000 (currentPriority; now 1000)",
+            ('site.SITE_A.status="online"', "needs.priority=999"),
+            ["priority"],
+            "SITE_A",
+        ),
+        (
+            "Reassign the task to a site other than B, and ask for 900 MB of memory at most (ramCount; now 1000)",
+            (),
+            ["reassign", "needs"],
+            "",
+        ),
     ],
 )
 def test_the_acts_of_advice(what: str, lines: tuple[str, ...], acts: list[str], queue: str) -> None:
