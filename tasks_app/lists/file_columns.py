@@ -94,6 +94,7 @@ FILES = Columns(
         Column("start_event", "First event", "number", shown=False),
         Column("end_event", "Last event", "number", shown=False),
         Column("lumi_block", "Lumi block", "number", shown=False),
+        Column("boundary_id", "Group", "number_plain", shown=False, help="files of one group stay together"),
         Column("ram_count", "Memory", "number", shown=False),
         Column("checksum", "Checksum", "code", shown=False),
         Column("guid", "GUID", "code", shown=False),

@@ -61,6 +61,7 @@ class FileSerializer(serializers.ModelSerializer[File]):
             "failed_attempt",
             "job_id",
             "lumi_block",
+            "boundary_id",
             "creation_date",
             "last_attempt_time",
             "surl",

@@ -409,3 +409,38 @@ def test_whoever_submits_for_somebody_else_cannot_ask_for_their_secrets(api: Api
     refused = post(api("production"), task_params(userName="eve", useSecrets=True))
     assert refused.status_code == 422 and fields(refused) == ["useSecrets"]
     assert post(api("production"), task_params(useSecrets=True)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("xml", "field", "said"),
+    [
+        (
+            "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><submission>&b;</submission>",
+            "loadXML",
+            "document type",
+        ),
+        ("<submission><job><output>../x</output></job></submission>", "loadXML.job[0].output[0]", "file name"),
+        ("<submission><job/></submission>" + " " * 1_000_000, "loadXML", "1000000"),
+    ],
+)
+def test_hostile_groups_of_files_are_refused_with_their_place(
+    api: Api, task_params: Params, xml: str, field: str, said: str
+) -> None:
+    answer = post(api(), task_params(loadXML=xml))
+    assert answer.status_code == 422
+    assert any(
+        e["field"] == field and said in e["message"].replace(",", "").replace("\xa0", "")
+        for e in answer.json()["errors"]
+    )
+
+
+def test_removing_files_needs_their_names_and_the_right_to_the_task(api: Api, make_task: Callable[..., Task]) -> None:
+    def command(who: Client, task: Task, **more: str) -> Any:
+        body = {"command": "remove_files", **more}
+        return who.post(f"{TASKS}{task.id}/commands/", body, content_type="application/json")
+
+    own, bobs = make_task(status="running"), make_task(status="running", user="bob")
+    assert fields(command(api(), own)) == ["files"]
+    assert command(api(), bobs, files="a").status_code == 403
+    assert command(api(), own, files="a, b").status_code == 202
+    assert Command.objects.get(task=own).parameters == {"files": "a, b"}
