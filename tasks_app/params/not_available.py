@@ -73,6 +73,10 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
         ),
         "prestagingRuleID": NotAvailable("staging rules that others have made", _STAGING),
         "selfPrestagingRule": NotAvailable("staging rules that others have made", _STAGING),
+        "remove_rule_when_done": NotAvailable(
+            "removal of the copies on disk that were staged for a task when it ends",
+            "Leave it out: they stay on disk, where other tasks read them.",
+        ),
         "hpoWorkflow": NotAvailable("an optimisation of hyper-parameters", _HPO),
         "hpoRequestData": NotAvailable("an optimisation of hyper-parameters", _HPO),
         "onSiteMerging": NotAvailable("merging at the site of a job", _ON_SITE),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,16 +13,19 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
-from tasks_app.agents import data_carousel
+from tasks_app.agents import data_carousel, feeder, refiner
+from tasks_app.agents.watchdogs import user_caps
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
 from tasks_app.models import TaskStatusLog, TransferRequest, TransferRule
 from tasks_app.submission import command_queue
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive
 from tests.tasks_app.transfers.storage_scene import Storages, configure
@@ -175,3 +181,63 @@ def test_staging_ends_with_its_task(site: Storages) -> None:
     rule = TransferRule.objects.get()
     assert (rule.status, rule.is_settled, rule.error) == ("cancelled", True, "its task has ended")
     assert site.turn().ended == 0
+
+
+def test_too_much_that_comes_from_tape_throttles_a_users_task_until_it_has_arrived(
+    site: Storages, settings: Any
+) -> None:
+    site.dataset("lab.in", "DISK", lfns(0, 1))
+    site.dataset("lab.in", "TAPE", lfns(2, 3))
+    made = staged_task(official=False)
+    carry()
+    assert (status(made), by_status(made)) == ("running", {"running": 2, "staging": 2})
+    settings.JEDI_LIMITS = {"USER_PRESTAGE_LIMIT": 2e-6}
+    user_caps.run()
+    assert status(made) == "running", "2 kB are on their way, which is not more"
+    settings.JEDI_LIMITS = {"USER_PRESTAGE_LIMIT": 1e-6}
+    user_caps.run()
+    assert status(made) == "throttled"
+    assert "type=prestaging" in (task(made).error_dialog or "")
+    site.turn()
+    data_carousel.run()
+    user_caps.run()
+    assert status(made) == "running"
+    carry(Pilot().work)
+    assert by_status(made) == {"finished": 4}
+
+
+def _dies_at(module: Any, name: str, work: Callable[[], Any]) -> None:
+    """In a process of its own: work that is killed when it has just called a function, before that is written down."""
+    old = getattr(module, name)
+
+    def dies(*args: Any, **more: Any) -> None:
+        old(*args, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(module, name, dies)
+    work()
+
+
+def kill(module: Any, name: str, work: Callable[[], Any]) -> None:
+    connection.close()
+    other = multiprocessing.get_context("fork").Process(target=_dies_at, args=(module, name, work))
+    other.start()
+    other.join(60)
+    assert other.exitcode == -signal.SIGKILL
+
+
+def test_agents_that_are_killed_in_between_lose_nothing(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1, 2))
+    made = staged_task()
+    refiner.run()
+    kill(staging.requesting, "add_rules", feeder.run)
+    assert (by_status(made), TransferRule.objects.exists()) == ({"staging": 3}, False), "stored, and not asked for"
+    assert_books_balance()
+    carry()
+    assert (status(made), TransferRule.objects.get().files) == ("staging", 3)
+    site.turn()
+    kill(staging.settling, "settled", data_carousel.run)
+    assert (status(made), by_status(made)) == ("staging", {"staging": 3}), "nothing of it was written down"
+    assert_books_balance()
+    carry(Pilot().work)
+    assert (status(made), by_status(made)) == ("done", {"finished": 3})
