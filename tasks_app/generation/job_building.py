@@ -56,7 +56,8 @@ def build_jobs(
             )
         )
         before += len(share.groups)
-    return Bunch(sites, sources, free_seeds(cursor, turn.task.id, before) if turn.has_seeds else None)
+    seeds = free_seeds(cursor, turn.task.id, before) if turn.has_seeds else None
+    return Bunch(sites, sources, seeds, turn.sandbox)
 
 
 def _facts_at(turn: TurnFacts, share: SiteShare) -> TaskFacts:

@@ -23,10 +23,13 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, JobStatus
 from tasks_app.generation.rules.common_facts import TaskFacts, job_walltime_s
+from tasks_app.inputs.data_rights import logs_of_others
 from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog, Task
 from tasks_app.params import buildstep
 from tasks_app.params.buildstep import BadBuildError, BuildStep, Library
 
+Source = tuple[str, FileInfo]
+"""A sandbox that data management keeps: its dataset and file."""
 ME = "job_generator"
 LOCAL = "LOCAL_SE"
 
@@ -93,7 +96,7 @@ def _make(
     cursor: psycopg.Cursor[Any], task: TaskFacts, step: BuildStep, site: SiteView, place: str, scope: str, now: datetime
 ) -> Library:
     """Store a build job with the dataset that it fills."""
-    sources = _sources(step)
+    source = source_of(step.sandbox, task.user, "buildSpec.tarBallViaDDM")
     # A pass has one time for all sites: what was made before sets the names apart.
     before = Dataset.objects.filter(task_id=task.id, type="lib").count()
     name = buildstep.dataset_name(task.id, now + timedelta(microseconds=before))
@@ -161,7 +164,7 @@ def _make(
             )
             for file_id, lfn, type_ in made
         ]
-        + [_input_row(job_id, task.id, source) for source in sources]
+        + ([_input_row(job_id, task.id, source)] if source else [])
     )
     reason = f"builds the library of task {task.id} at {place}"
     JobStatusLog.objects.create(job_id=job_id, status="activated", at=now, site=site.queue, by=ME, reason=reason)
@@ -223,24 +226,32 @@ def _file_sequence(cursor: psycopg.Cursor[Any]) -> str:
     return _sequence[0]
 
 
-def _sources(step: BuildStep) -> list[tuple[str, FileInfo]]:
-    """The sandbox as (dataset, file) when data management has it. Raises BadBuildError when it has none."""
-    if step.sandbox is None:
-        return []
-    dataset, lfn = step.sandbox
+def source_of(sandbox: tuple[str, str] | None, user: str, name: str) -> Source | None:
+    """The file of data management that is a sandbox; None without one. Raises BadBuildError when there is no such file, or
+    it holds a log that the user may not read."""
+    if sandbox is None:
+        return None
+    dataset, lfn = sandbox
+    if no := logs_of_others([dataset], user).get(dataset):
+        raise BadBuildError(f"{name}: {no}")
     try:
         data_management().describe(dataset)
         for page in data_management().list_files(dataset):
             for file in page:
                 if file.lfn == lfn:
-                    return [(dataset, file)]
+                    return dataset, file
     except UnknownDatasetError as exc:
-        raise BadBuildError(f"buildSpec.tarBallViaDDM: {exc}") from exc
-    raise BadBuildError(f"buildSpec.tarBallViaDDM: the dataset {dataset} has no file {lfn}")
+        raise BadBuildError(f"{name}: {exc}") from exc
+    raise BadBuildError(f"{name}: the dataset {dataset} has no file {lfn}")
 
 
-def _input_row(job_id: int, task_id: int, source: tuple[str, FileInfo]) -> JobFile:
-    """The sources as a file that the build job reads; no counter of the task knows it."""
+def attach_sandbox(task_id: int, source: Source, jobs: Sequence[int]) -> None:
+    """Give new jobs the sandbox as a file that they read."""
+    JobFile.objects.bulk_create([_input_row(job_id, task_id, source) for job_id in jobs])
+
+
+def _input_row(job_id: int, task_id: int, source: Source) -> JobFile:
+    """The sources as a file that a job reads; no counter of the task knows it."""
     dataset, file = source
     return JobFile(
         job_id=job_id,

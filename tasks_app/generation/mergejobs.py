@@ -333,7 +333,7 @@ def _merge_at(
             now,
             library_at(cursor, merge.first, site) if reads_library else None,
         )
-        store(cursor, Bunch([jobs], sources))
+        store(cursor, Bunch([jobs], sources, sandbox=merge.first.sandbox))
     made = [group for groups in planned.values() for group in groups]
     _note_merges(cursor, merge, [file.file_id for group in made for file in group.files], now)
     return len(made)

@@ -132,5 +132,5 @@ def _store(turn: TurnFacts, needs: TaskNeeds, site: SiteView, now: datetime) -> 
         inputs = [(dataset.name, dataset.stream_name or "")]
         limits = turn.limits(site)
         jobs = SiteJobs(facts, needs, site, limits, [group], inputs, streams, turn.template, now)
-        store(cursor, Bunch([jobs], [Source(row, picked)]))
+        store(cursor, Bunch([jobs], [Source(row, picked)], sandbox=turn.sandbox))
     return True

@@ -17,7 +17,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.generation import input_copies
 from tasks_app.generation import job_rows as columns
 from tasks_app.generation.job_rows import Numbers, SiteJobs
-from tasks_app.generation.library_jobs import attach
+from tasks_app.generation.library_jobs import Source as Sandbox
+from tasks_app.generation.library_jobs import attach, attach_sandbox
 from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import dataset_moves, file_uses, outbox
@@ -43,12 +44,13 @@ class SeedSource:
 class Bunch:
     """Jobs of one task that are stored together: those of each site, and the datasets that they read.
 
-    `sources` are the master and the secondaries in the order of the groups' files.
+    `sources` are the master and the secondaries in the order of the groups' files, `sandbox` what every job reads besides.
     """
 
     sites: Sequence[SiteJobs]
     sources: Sequence[Source]
     seeds: SeedSource | None = None
+    sandbox: Sandbox | None = None
 
 
 def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
@@ -96,6 +98,8 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
             attach(cursor, task.id, site.library, own.jobs)
         if site.copies is not None:
             input_copies.request(cursor, own.jobs, site.copies, by=ME)
+    if bunch.sandbox is not None:
+        attach_sandbox(task.id, bunch.sandbox, numbers.jobs)
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)

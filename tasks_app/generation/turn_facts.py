@@ -12,7 +12,8 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.generation.library_jobs import LOCAL, failing_sites
+from tasks_app.generation.library_jobs import LOCAL, failing_sites, source_of
+from tasks_app.generation.library_jobs import Source as Sandbox
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.generation.rules.sources import DatasetRow, Order
 from tasks_app.generation.taken_back import taken_back
@@ -50,6 +51,7 @@ class TurnFacts:
     template      the command line of its jobs
     scouting      its jobs are scouts, which are cut smaller and change sites sooner
     has_seeds     each job gets a random seed number
+    sandbox       the file of data management that each job reads as its sandbox
     """
 
     task: Task
@@ -66,6 +68,7 @@ class TurnFacts:
     template: JobParamsTemplate
     scouting: bool
     has_seeds: bool
+    sandbox: Sandbox | None = None
 
     def with_inputs(self) -> TurnFacts:
         """The same with the places where the input is, for brokers that ask. Two statements."""
@@ -199,6 +202,7 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
         template=template,
         scouting=scouting,
         has_seeds=len(inputs) < len(datasets),
+        sandbox=source_of(buildstep.via_data_management(raw.get("tarBallViaDDM")), task.user, "tarBallViaDDM"),
     )
 
 

@@ -28,7 +28,7 @@ from tasks_app.inputs.file_groups import (
 from tasks_app.inputs.file_rows import Fed, FeedTarget, Record, feed
 from tasks_app.inputs.input_wishes import Feeding, item_of, names_of_files, stored_names, wanted
 from tasks_app.inputs.rules.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
-from tasks_app.inputs.rules.selection import select
+from tasks_app.inputs.rules.selection import select, without_attempt
 from tasks_app.inputs.slicers import Cutter
 from tasks_app.inputs.slices import (
     PAGE,
@@ -282,7 +282,11 @@ def _absent(task: Feeding, dataset: Dataset) -> str:
     if any(row.id != dataset.id and (row.state == "mutable" or row.status in (None, *TO_BE_FED)) for row in rows):
         return ""
     stored = File.objects.filter(task_id=task.id, dataset_id__in=[row.id for row in rows])
-    unknown = named.difference(stored.values_list("lfn", flat=True))
+    there = frozenset(stored.values_list("lfn", flat=True))
+    unknown = named - there
+    if task.any_attempt:
+        bases = frozenset(map(without_attempt, there))
+        unknown = frozenset(lfn for lfn in unknown if without_attempt(lfn) not in bases)
     lacking = data_management().lacking([row.name for row in rows], sorted(unknown)) if unknown else {}
     if not lacking:
         return ""

@@ -50,6 +50,11 @@ class Feeding:
         return self.raw.get("maxFailure") or None
 
     @property
+    def any_attempt(self) -> bool:
+        """Whether a file that is named may have been made again under another number of an attempt."""
+        return bool(self.raw.get("useInFilesWithNewAttemptNr"))
+
+    @property
     def events_a_file(self) -> int | None:
         """Events that count for each file of the master, whatever is known of it."""
         return self.rule.get_int("EI")
@@ -108,6 +113,7 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
         include=patterns(item.get("include")),
         exclude=patterns(item.get("exclude")),
         named=names_of_files(task, dataset, item),
+        any_attempt=task.any_attempt,
         aligned_to=task.rule.get_int("NE") if aligned else None,
         offset=given.offset,
         sample=str(dataset.id) if "rd" in given else None,

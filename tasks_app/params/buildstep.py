@@ -97,7 +97,7 @@ def build_step(raw: Mapping[str, Any]) -> BuildStep | None:
     spec = raw.get("buildSpec")
     if not spec:
         return None
-    sandbox = _via_data_management(spec.get("tarBallViaDDM"))
+    sandbox = via_data_management(spec.get("tarBallViaDDM"), "buildSpec.tarBallViaDDM")
     archive = str(raw.get("fixedSandbox") or spec.get("archiveName") or (sandbox[1] if sandbox else ""))
     text, path = str(spec["jobParameters"]), str(spec.get("transPath") or TRANSFORM)
     url = str(raw.get("sourceURL") or "")
@@ -107,13 +107,13 @@ def build_step(raw: Mapping[str, Any]) -> BuildStep | None:
     return BuildStep(label, path, archive, url, template, f"build={mark}", sandbox)
 
 
-def _via_data_management(text: Any) -> tuple[str, str] | None:
-    """`dataset:file`; a scope before the dataset is part of its name."""
+def via_data_management(text: Any, name: str = "tarBallViaDDM") -> tuple[str, str] | None:
+    """`dataset:file`; a scope before the dataset is part of its name. None without one. Raises BadBuildError."""
     if not text:
         return None
     dataset, colon, lfn = str(text).rpartition(":")
     if not colon or not dataset or not lfn:
-        raise BadBuildError(f"buildSpec.tarBallViaDDM must be dataset:file, not {str(text)[:80]!r}")
+        raise BadBuildError(f"{name} must be dataset:file, not {str(text)[:80]!r}")
     return dataset, lfn
 
 
@@ -137,7 +137,8 @@ def archives_of(raw: Mapping[str, Any], command_line: str) -> list[str]:
         if program.endswith("_command") or name.removesuffix(OVERWRITABLE).endswith(_ARCHIVES):
             found.append(name)
     # Only the last part of a path counts; ${IN} of a build step stands for its archive.
-    return list(dict.fromkeys(name.rpartition("/")[2] for name in found if name not in ("", "${IN}")))
+    brought = ("", "${IN}", str(raw.get("tarBallViaDDM") or "").rpartition(":")[2])
+    return list(dict.fromkeys(name.rpartition("/")[2] for name in found if name not in brought))
 
 
 def _archive_in(program: str, text: str) -> str:
@@ -193,5 +194,6 @@ __all__ = [
     "build_step",
     "dataset_name",
     "ram_mb",
+    "via_data_management",
     "with_sandbox",
 ]

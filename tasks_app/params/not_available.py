@@ -105,6 +105,15 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
         "nSitesPerJob": NotAvailable("jobs of event service that share the events of one input", _EVENT_SERVICE, (1,)),
         "objectStore": NotAvailable("an object store for the events of event service", _EVENT_SERVICE),
         "esmergeSpec": NotAvailable("the merge step of event service", "Use mergeOutput with mergeSpec."),
+        "altStageOut": NotAvailable(
+            "a second storage for outputs that the first does not take",
+            "Leave it out: a job whose outputs cannot be stored fails, and its files are tried again, elsewhere if need be.",
+            (2,),
+        ),
+        "useInFilesInContainer": NotAvailable(
+            "files from other datasets of the container of the dataset that is named",
+            "Give the container as the dataset of the item: files are looked for in all of its datasets.",
+        ),
         "putLogToOS": NotAvailable("logs in an object store", "Leave it out: logs are stored where the outputs are."),
         "usePrefetcher": NotAvailable(
             "a program that fetches inputs while the payload runs",

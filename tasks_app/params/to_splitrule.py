@@ -119,6 +119,8 @@ def _others(params: TaskParams, values: Values) -> None:
         values["SW"] = "1"
     if params.flag("hpoWorkflow") and params.given("hpoRequestData"):
         values["HO"] = "1"
+    if params.flag("getNumEventsInMetadata") and "EI" not in values:
+        values["UE"] = "1"
     jumbo = params.whole("maxJumboPerSite")
     if "NJ" in values and jumbo is not None:
         values["MJ"] = str(jumbo)

@@ -275,7 +275,8 @@ def _made_by(tasks: Collection[int]) -> set[str]:
 def _check_files(params: TaskParams) -> None:
     """Raises ParamErrors for files that an item names and that none of its datasets has, where no more files can come."""
     faults, xml = Faults(), params.text("loadXML")
-    for item in params.items:
+    # What a file is called that was made again is seen when the dataset is read.
+    for item in () if params.flag("useInFilesWithNewAttemptNr") else params.items:
         fields = item.named_files
         for name in item.datasets if xml and item.param_type == "input" else ():
             of_groups = read_groups(xml or "").of_dataset(name)

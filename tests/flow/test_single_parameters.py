@@ -173,3 +173,77 @@ def test_memory_of_retries_takes_the_steps_of_the_task() -> None:
     assert [job.min_ram_mb for job in jobs(made)] == [900, 2340, 2610, 2880]
     pilot.end(pilot.fetch(1)[0], "finished")
     settle()
+
+
+def test_a_sandbox_of_data_management_comes_with_every_job() -> None:
+    add_dataset("lab.boxes", 2)
+    add_dataset("lab.in", 2)
+    line = {"type": "constant", "value": "-a lab.boxes.00001 -p true"}
+    made = submit(parameters("lab.t", line, reads("lab.in"), nFilesPerJob=1, tarBallViaDDM="lab.boxes:lab.boxes.00001"))
+    settle()
+    pilot = Pilot()
+    got = pilot.fetch(2)
+    assert [job["inFiles"].split(",") for job in got] == [[f"lab.in.{n:05d}", "lab.boxes.00001"] for n in range(2)]
+    for job in got:
+        pilot.end(job, "finished")
+    settle()
+    assert status(made) == "done"
+
+
+@pytest.mark.parametrize(
+    ("box", "says"),
+    [
+        ("lab.boxes:other", "tarBallViaDDM: the dataset lab.boxes has no file other"),
+        ("lab.nowhere:x", "lab.nowhere does not exist"),
+        ("x", "must be dataset:file"),
+    ],
+)
+def test_a_sandbox_that_is_nowhere_breaks_the_task(box: str, says: str) -> None:
+    add_dataset("lab.boxes", 1)
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, tarBallViaDDM=box))
+    settle()
+    assert status(made) == "broken" and says in (task(made).error_dialog or "")
+
+
+@pytest.mark.parametrize(
+    ("more", "pieces"),
+    [
+        ({"getNumEventsInMetadata": True}, [30, 30, 30, 10, 20, 30, 30, 20]),
+        ({}, [100, 100]),
+        ({"getNumEventsInMetadata": True, "nEventsPerInputFile": 60}, [30, 30, 30, 30]),
+    ],
+    ids=["from metadata", "not asked for", "said by the task"],
+)
+def test_files_are_cut_by_the_events_that_metadata_give(more: dict[str, object], pieces: list[int]) -> None:
+    add_dataset("lab.in", 2, events=100)
+    made = submit(parameters("lab.t", reads("lab.in"), nEventsPerJob=30, **more))
+    settle()
+    found = File.objects.filter(task_id=made, type="input").order_by("id")
+    assert [(f.end_event - f.start_event + 1) if f.end_event is not None else f.events for f in found] == pieces
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_files_that_are_named_may_have_been_made_again() -> None:
+    add_dataset("lab.in")
+    held = CatalogueDataset.objects.get(name="lab.in")
+    for lfn in ("f._000001.root.1", "f._000001.root.3", "f._000002.root.1", "f._000004.root.1"):
+        held.files.create(lfn=lfn, scope="lab", guid="", size=1, adler32="1", endpoint="SE", url="file:///x")
+    item = reads("lab.in", files=["f._000001.root.1", "f._000002.root"])
+    with pytest.raises(ParamErrors, match=r"f\._000002\.root' is not in lab\.in"):
+        submitting.submit(submitting.check(parameters("lab.u", item), ADA), by="ada")
+    asked = parameters("lab.t", item, nFilesPerJob=1, useInFilesWithNewAttemptNr=True)
+    made = submitting.submit(submitting.check(asked, ADA), by="ada").task_id
+    settle()
+    assert [inputs(job.id) for job in jobs(made)] == [["f._000001.root.3"], ["f._000002.root.1"]]
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_a_named_file_of_which_no_attempt_is_there_breaks_the_task() -> None:
+    add_dataset("lab.in", 1)
+    item = reads("lab.in", files=["lab.in.00000", "f._000002.root.1"])
+    made = submit(parameters("lab.t", item, nFilesPerJob=1, useInFilesWithNewAttemptNr=True))
+    settle()
+    assert status(made) == "broken" and "f._000002.root.1" in (task(made).error_dialog or "")

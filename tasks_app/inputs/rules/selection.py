@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -26,13 +27,13 @@ F = TypeVar("F", bound=ListedFile)
 PAGE = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wanted:
     """The wishes for one dataset.
 
     produced      names that the parent task made; others are left out (attribute cc)
     include, exclude   patterns of which one, or none, must be found in a name
-    named         the explicit list
+    named         the explicit list; with `any_attempt` also files that were made again under another number of an attempt
     aligned_to    events of a job: files that hold whole jobs come first, then the largest (orderInputBy)
     offset        files left out from the front of the order
     sample        the seed of a random order that is the same at every look
@@ -47,6 +48,7 @@ class Wanted:
     include: tuple[Pattern, ...] = ()
     exclude: tuple[Pattern, ...] = ()
     named: frozenset[str] | None = None
+    any_attempt: bool = False
     aligned_to: int | None = None
     offset: int = 0
     sample: str | None = None
@@ -60,6 +62,24 @@ class Wanted:
     @property
     def has_filter(self) -> bool:
         return bool(self.include or self.exclude or self.named is not None or self.produced is not None)
+
+    def is_named(self, lfn: str) -> bool:
+        if self.named is None:
+            return True
+        return lfn in self.named or (self.any_attempt and without_attempt(lfn) in self._bases)
+
+    @cached_property
+    def _bases(self) -> frozenset[str]:
+        return frozenset(map(without_attempt, self.named or ()))
+
+
+MOST_ATTEMPT_DIGITS = 3
+
+
+def without_attempt(lfn: str) -> str:
+    """A name without the number of an attempt at its end: `f._000001.root` of `f._000001.root.2`."""
+    base, _, number = lfn.rpartition(".")
+    return base if base and number.isdecimal() and len(number) <= MOST_ATTEMPT_DIGITS else lfn
 
 
 class _Room(NamedTuple):
@@ -147,7 +167,7 @@ def _filtered(files: list[F], wanted: Wanted) -> list[F]:
         if (wanted.produced is None or f.lfn in wanted.produced)
         and (not wanted.include or any(p.search(f.lfn) for p in wanted.include))
         and not any(p.search(f.lfn) for p in wanted.exclude)
-        and (wanted.named is None or f.lfn in wanted.named)
+        and wanted.is_named(f.lfn)
     ]
 
 

@@ -19,6 +19,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("nSitesPerJob", 2, "event service"),
     ("objectStore", "root^os.example^/es", "an object store"),
     ("esmergeSpec", {"transPath": "x", "jobParameters": "y"}, "event service"),
+    ("altStageOut", "on", "tried again, elsewhere if need be"),
+    ("useInFilesInContainer", True, "Give the container as the dataset"),
     ("putLogToOS", True, "logs are stored where the outputs are"),
     ("usePrefetcher", True, "allowInputLAN"),
     ("useZipToPin", True, "inputs are copied as they are"),
@@ -37,6 +39,12 @@ def test_a_parameter_without_anything_here_to_act_on_is_refused(name: str, value
         )
     (error,) = [error for error in refused.value.errors if error.field == name]
     assert error.message.startswith("This asks for ") and instead in error.message
+
+
+@pytest.mark.django_db
+def test_what_every_job_does_anyhow_may_be_asked_for() -> None:
+    asked = parameters("lab.t", noInput=True, nEvents=1, altStageOut="off")
+    assert submitting.submit(submitting.check(asked, ADA), by="ada").task_id
 
 
 def test_nor_does_the_split_rule_of_a_task_at_work_take_it() -> None:
