@@ -23,7 +23,7 @@ from tasks_app.ddm.base import Content, Named
 from tasks_app.domain.killcodes import KillCode, killed_with
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
-from tasks_app.outcomes import gathering, unmerged
+from tasks_app.outcomes import bad_inputs, gathering, unmerged
 from tasks_app.outcomes.outcomes import Outcome, Output, book
 
 MISSING_OUTPUT = 201
@@ -151,6 +151,9 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     ]
     gathered = gathering.begin(cursor, outcomes, said)
     book(cursor, [o for o in outcomes if o.job_id not in gathered] if gathered else outcomes, now)
+    failed = [o.job_id for o in outcomes if o.status == JobStatus.FAILED]
+    if failed:
+        transaction.on_commit(lambda: bad_inputs.check(failed), robust=True)
     _forgive(cursor, list(killed))
     return len(reports)
 

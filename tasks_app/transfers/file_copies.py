@@ -39,11 +39,15 @@ class Content:
     size: int
     adler32: str
 
+    def size_fault(self, stream: IO[bytes]) -> str:
+        """The same of its size alone."""
+        found = os.fstat(stream.fileno()).st_size
+        return "" if found == self.size else f"it has {found} bytes, {self.size} were expected"
+
     def fault(self, stream: IO[bytes]) -> str:
         """What is wrong with a file that is open at its beginning; "" when it is this one."""
-        found = os.fstat(stream.fileno()).st_size
-        if found != self.size:
-            return f"it has {found} bytes, {self.size} were expected"
+        if fault := self.size_fault(stream):
+            return fault
         checksum = adler32_of(stream)
         wanted = self.adler32.lower().rjust(8, "0")
         return "" if checksum == wanted else f"it has the adler32 checksum {checksum}, {wanted} was expected"

@@ -202,3 +202,23 @@ def test_inputs_of_a_paused_task_are_copied_and_its_jobs_held_back(site: Storage
     command(made, "resume")
     settle(moved, RealPilot(site="FAR_Q").work)
     assert status(made) == "done"
+
+
+@pytest.mark.parametrize("how", ["corrupt", "missing"])
+def test_a_bad_copy_that_a_pilot_finds_is_marked_and_another_one_is_read(site: Storages, how: str) -> None:
+    """At the queue's own storage; the other copy lies elsewhere."""
+    Queue.objects.filter(name="CERN_Q").delete()
+    site.dataset("lab.in", "FAR_DISK", ["in0", "in1"])
+    site.put("CERN_DISK", "in0", content_of("in0", 1000))
+    other = file_url(site.path("CERN_DISK", "in0"))
+    FileReplica.objects.create(scope="lab", lfn="in0", endpoint="CERN_DISK", url=other)
+    if how == "corrupt":
+        site.put("FAR_DISK", "in0", b"x" * 1000)
+    else:
+        site.path("FAR_DISK", "in0").unlink()
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
+    settle(moved, RealPilot(site="FAR_Q").work)
+    assert (status(made), states(made)) == ("done", {"failed": 1, "finished": 2})
+    bad = FileReplica.objects.get(endpoint="FAR_DISK")
+    assert bad.status == "bad" and bad.reason.startswith("a job could not read it: it ")
+    assert CatalogueFile.objects.get(lfn="in0", dataset__name="lab.in").endpoint == "CERN_DISK"
