@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
 from jedisite.vocabulary.words import plural
-from tasks_app.transfers import overview
+from tasks_app.transfers import link_use
 from tasks_app.web.lists.misspelt import takes
 
 MOST_RULES: Final = 100
@@ -22,8 +22,8 @@ MOST_RULES: Final = 100
 @takes()
 def transfers(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    links, rules = overview.links(now), overview.rules_of_note(MOST_RULES)
-    waits = overview.waits_of(rules)
+    links, rules = link_use.links(now), link_use.rules_of_note(MOST_RULES)
+    waits = link_use.waits_of(rules)
     queued, active = sum(link.queued for link in links), sum(link.active for link in links)
     failed = sum(link.failed for link in links)
     sentence = (
