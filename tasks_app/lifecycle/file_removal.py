@@ -29,6 +29,8 @@ WITH old AS (
            coalesce(endevent - startevent + 1, nevents, 0) AS events
       FROM jedi_dataset_contents
      WHERE jeditaskid = %(task)s AND {_READ} AND lfn = ANY(%(lfns)s::text[]) AND {before(INPUT, F.REMOVED)}
+       AND NOT (boundaryid IS NOT NULL AND datasetid IN (
+           SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NOT NULL))
      ORDER BY fileid FOR UPDATE),
 removed AS (
     UPDATE jedi_dataset_contents SET status = 'removed'
@@ -91,4 +93,7 @@ def _why(lfn: str, status: str | None, job: int | None) -> str:
         return f"{lfn} is being processed by job {job}, which has to end first"
     if status is None:
         return f"the task reads no file {lfn}"
+    if status not in (F.FINISHED, F.REMOVED):
+        # The command line of the group's job would have a hole where this file stands.
+        return f"{lfn} is read together with the other files of its group: remove those of the first input"
     return f"{lfn} is {'processed' if status == F.FINISHED else status} already"

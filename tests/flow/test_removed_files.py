@@ -148,6 +148,27 @@ def test_the_rest_of_a_group_goes_on() -> None:
     assert [inputs(job.id) for job in jobs(made)] == [[name(0)], [name(2), name(3)]]
 
 
+def test_what_goes_with_a_group_is_removed_with_its_first_input_only() -> None:
+    add_dataset(A, 2)
+    add_dataset(B, 2)
+    text = "<submission><command>run</command>"
+    for one in (0, 1):
+        text += f"<job><inds><name>{A}</name><file>{name(one)}</file></inds>"
+        text += f"<inds><name>{B}</name><file>{name(one, B)}</file></inds></job>"
+    command = {"type": "constant", "value": "${XML_EXESTR}"}
+    made = submit(
+        parameters("lab.t", loadXML=f"{text}</submission>", jobParameters=[reads(A), reads(B, "IN2"), command])
+    )
+    refiner.run()
+    feeder.run()
+    given = remove(made, 1, of=B)
+    assert given.status == "refused" and "remove those of the first input" in (given.answer or "")
+    remove(made, 1)
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [inputs(job.id) for job in jobs(made)] == [[name(0), name(0, B)]]
+
+
 def test_files_are_removed_while_jobs_are_made_of_them() -> None:
     made = made_of(64)
 
