@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tasks_app.splitting.chunk import Chunk, Group, InputFile, Secondary, events_of
 from tasks_app.splitting.limits import GB, MB, SLACK_BYTES, Boundaries, SplitLimits
-from tasks_app.splitting.slicing import SourceFile, slice_events
+from tasks_app.splitting.slicing import SourceFile
 from tasks_app.splitting.splitter import split
+from tests.tasks_app.splitting.test_slicing import slice_events
 
 NO_SIZE = 2**62
 
