@@ -8,6 +8,7 @@ bunches of what is pending ready. A task with less than a bunch on disk is `stag
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -16,7 +17,7 @@ from django.db import transaction
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import TASK_FINAL, FileStatus, TaskStatus
-from tasks_app.domain.transfer_states import TransferKind, TransferStatus
+from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind, TransferStatus
 from tasks_app.inputs.file_rows import FeedTarget, hold
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.rules.bunches import chunks_to_wait, released_files
@@ -66,6 +67,8 @@ def request(task: Feeding, dataset: Dataset, target: FeedTarget) -> int:
         places = replicas.places_of(cursor, [(f.scope, f.lfn) for f in files])
         there = [f.lfn for f in files if not is_on_tape_only([p.status for p in places[f.scope, f.lfn]])]
         if there:
+            on_disk = [p for found in places.values() for p in found if p.status == ReplicaStatus.AVAILABLE]
+            _set_addresses(cursor, task.id, dataset.id, {p.lfn: p.url for p in reversed(on_disk)})
             file_moves.note_staged(task.id, [dataset.id], there)
         here = set(there)
         _add_rules(cursor, task, dataset, [f for f in files if f.lfn not in here], places)
@@ -75,6 +78,15 @@ def request(task: Feeding, dataset: Dataset, target: FeedTarget) -> int:
         )
         row = cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+def _set_addresses(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, urls: Mapping[str, str]) -> None:
+    """Jobs read the copies on disk."""
+    cursor.execute(
+        """UPDATE jedi_dataset_contents c SET surl = n.url FROM unnest(%s::text[], %s::text[]) n (lfn, url)
+            WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.status = 'staging' AND c.lfn = n.lfn AND n.url <> ''""",
+        [texts(urls), texts(urls.values()), task_id, dataset_id],
+    )
 
 
 def _adler32(said: str) -> str:
@@ -167,7 +179,7 @@ def tasks_to_settle() -> list[int]:
 
 
 _ENDED: Final = f"""
-SELECT c.datasetid, q.status = 'done', array_agg(DISTINCT c.lfn), min(q.error)
+SELECT c.datasetid, q.status = 'done', array_agg(c.lfn), array_agg(q.url), min(q.error)
   FROM transfer_rules r JOIN transfer_requests q ON q.rule_id = r.id AND q.status NOT IN ('queued', 'active')
   JOIN jedi_datasets d ON d.jeditaskid = r.jeditaskid AND d.datasetname = r.dataset AND d.type = 'input'
   JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'staging'
@@ -212,8 +224,9 @@ def _settle_files(cursor: psycopg.Cursor[Any], task_id: int) -> int:
     cursor.execute(_ENDED, {"task": task_id})
     found = cursor.fetchall()
     moved = 0
-    for dataset, is_done, lfns, error in found:
+    for dataset, is_done, lfns, urls, error in found:
         if is_done:
+            _set_addresses(cursor, task_id, dataset, dict(zip(lfns, urls, strict=True)))
             moved += file_moves.note_staged(task_id, [dataset], lfns)
             continue
         only, values = "status = 'staging' AND lfn = ANY(%(lfns)s::text[])", {"lfns": texts(lfns)}

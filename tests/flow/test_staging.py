@@ -21,9 +21,10 @@ from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
 from tasks_app.agents import data_carousel, feeder, refiner
 from tasks_app.agents.watchdogs import user_caps
+from tasks_app.ddm.local_files import file_url
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
-from tasks_app.models import TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.models import JobFile, TaskStatusLog, TransferRequest, TransferRule
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
@@ -95,6 +96,8 @@ def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
         site.turn(3)
     carry(pilot.work)
     assert (status(made), by_status(made), len(pilot.ran)) == ("done", {"finished": 5}, 5)
+    on_disk = sorted(file_url(site.path("DISK", lfn)) for lfn in lfns(*range(5)))
+    assert sorted(JobFile.objects.filter(type="input", task_id=made).values_list("surl", flat=True)) == on_disk
     assert [site.path("DISK", lfn).read_bytes() for lfn in lfns(0)] == [site.path("TAPE", lfns(0)[0]).read_bytes()]
 
 
