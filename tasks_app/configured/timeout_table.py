@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 from brokerage_app.policy import filling
 from tasks_app.domain import throttling
-from tasks_app.domain.job_timeouts import SILENCE, TIMEOUTS, Do, Labels, Priority, TimeoutRule
+from tasks_app.domain.job_timeouts import SILENCE, TIMEOUTS, Do, Priority, TimeoutRule
 from tasks_app.domain.killcodes import kill_code
+from tasks_app.domain.source_labels import Labels
 
 Thing = Literal["task", "job", "dataset", "lock", "record"]
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

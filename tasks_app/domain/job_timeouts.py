@@ -2,7 +2,7 @@
 
 Numbers are those of the two JEDI documents (the brokerage page is the newer one where they differ); what they do not
 mention comes from the running system (lifecycle 7.3). The older page's six hours for activated evgen and simul jobs
-by tier of site are in neither of the newer sources, and not here.
+hold at queues that start none, whatever their tier.
 
 A time-out counts from one of the job's times. Jobs at a queue that is paused or does not allow reassignment have no
 time-outs at all.
@@ -20,6 +20,7 @@ from typing import Final, Literal
 from tasks_app.domain import job_refusal_codes as codes
 from tasks_app.domain.killcodes import Kill
 from tasks_app.domain.reasons import Reason
+from tasks_app.domain.source_labels import ANALYSIS_LABELS, TESTED_LABELS, Labels
 from tasks_app.domain.states import JOB_OPEN, JobStatus
 
 URGENT: Final = 800
@@ -28,10 +29,6 @@ URGENT_EVENTS: Final = 900
 """The same of a job of events."""
 LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 """Component and code of the error of a job that fell silent."""
-ANALYSIS_LABELS: Final = frozenset({"user", "panda"})
-TESTED_LABELS: Final = frozenset({"managed", "test"})
-LABELS_FOR_ALL: Final = ("user", "test")
-"""Labels of tasks that everybody may submit; the others need the production right."""
 
 QUEUE_ASLEEP: Final = timedelta(hours=2)
 """A queue that has started no job for this time is inactive."""
@@ -42,16 +39,6 @@ LIGHT_PROCESSING: Final = frozenset({"evgen", "simul"})
 """Processing types of production whose jobs read little or nothing."""
 
 Moment = Literal["created", "status", "heartbeat"]
-
-
-class Labels(Enum):
-    """Classes of prodSourceLabel."""
-
-    ANY = "any label"
-    PRODUCTION = "managed and test"
-    OTHER = "any label but managed and test"
-    ANALYSIS = "user and panda"
-    NOT_ANALYSIS = "any label but user and panda"
 
 
 class Priority(Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
+from tasks_app.domain.source_labels import ANALYSIS_LABELS
 
 TEST: Final = "test"
 PRODUCTION_TYPE: Final = "prod"

@@ -14,8 +14,8 @@ from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
-from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.priorities import SerialPriority
+from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tasks_app.domain.job_timeouts import LABELS_FOR_ALL
+from tasks_app.domain.source_labels import LABELS_FOR_ALL
 
 EXPRESS: Final = 1500
 """Tasks of this priority or more are urgent: of a work queue they have turns of their own, whoever their users are."""

@@ -23,8 +23,8 @@ from tasks_app.configured.site_limits import most_records
 from tasks_app.ddm import data_management
 from tasks_app.ddm.local_storage import nearest_data
 from tasks_app.ddm.rules.database_releases import LATEST, latest_of
-from tasks_app.domain.job_timeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.domain.scopes import without_scope
+from tasks_app.domain.source_labels import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.inputs import data_rights, makers
 from tasks_app.inputs.rules.selection import why_none
 from tasks_app.inputs.slices import SEQUENCE

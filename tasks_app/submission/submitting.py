@@ -12,7 +12,7 @@ from brokerage_app.grid.configured import configuration
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right
 from jedisite.vocabulary.words import sentence
-from tasks_app.domain.job_timeouts import LABELS_FOR_ALL
+from tasks_app.domain.source_labels import LABELS_FOR_ALL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.inputs import data_rights, nothing_new
 from tasks_app.lifecycle import rights, serials, standing, task_moves

@@ -22,8 +22,8 @@ from brokerage_app.policy.classes import SiteClass, SiteWaits, TaskClass, TaskCl
 from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.local_storage import catalogue
-from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
 from tasks_app.domain.scopes import scope_of_user
+from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL
 from tasks_app.models import Task
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE

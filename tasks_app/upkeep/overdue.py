@@ -12,19 +12,17 @@ from brokerage_app.vocabulary.snapshot import SILENT_AFTER
 from jedisite.database.sql import hot_cursor
 from tasks_app.configured import timeout_limits
 from tasks_app.domain.job_timeouts import (
-    ANALYSIS_LABELS,
     LIGHT_PROCESSING,
     QUEUE_ASLEEP,
     TASK_ASLEEP,
-    TESTED_LABELS,
     TIMEOUTS,
     URGENT,
     Do,
-    Labels,
     Priority,
     QueueView,
     TimeoutRule,
 )
+from tasks_app.domain.source_labels import ANALYSIS_LABELS, TESTED_LABELS, Labels
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN
 
 # ruff: noqa: S608 - every piece is a constant of this module

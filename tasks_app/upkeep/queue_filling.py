@@ -35,7 +35,7 @@ from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
 from tasks_app.configured import timeout_limits
 from tasks_app.counts import statistics
-from tasks_app.domain.job_timeouts import ANALYSIS_LABELS
+from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.domain.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 from tasks_app.generation.turn_facts import needs_of
 from tasks_app.lifecycle import claims, task_moves
