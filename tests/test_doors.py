@@ -13,6 +13,7 @@ DOORS = (
     "file_ends",
     "file_moves",
     "file_recovery",
+    "file_removal",
     "file_uses",
     "job_ends",
     "job_handout",

@@ -80,8 +80,10 @@ BREAKS: dict[str, str] = {
     "removed_file_has_no_job": f"""
         UPDATE jedi_dataset_contents SET status = 'removed' WHERE pandaid = {_RUNNING_JOB} AND type = 'input'""",
     "job_of_one_group": f"""
-        WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3' WHERE jeditaskid = {_DONE_TASK})
-        UPDATE jedi_dataset_contents SET boundaryid = fileid WHERE type = 'input' AND jeditaskid = {_DONE_TASK}""",
+        WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3')
+        UPDATE jedi_dataset_contents SET boundaryid = fileid WHERE {_INPUT} AND pandaid = (
+            SELECT c.pandaid FROM jedi_dataset_contents c JOIN job_files f ON f.pandaid = c.pandaid AND f.fileid = c.fileid
+             WHERE c.type = 'input' GROUP BY 1 HAVING count(*) > 1 LIMIT 1)""",
     "group_in_one_job": f"""
         WITH grouped AS (UPDATE jedi_tasks SET splitrule = 'GB=3' WHERE jeditaskid = {_DONE_TASK})
         UPDATE jedi_dataset_contents SET boundaryid = 1 WHERE type = 'input' AND jeditaskid = {_DONE_TASK}""",

@@ -417,7 +417,8 @@ def test_a_job_has_one_group_and_every_file_of_every_group_is_used_once(
     files = [InputFile(i, f"g{group}.{n}", MB, boundary=group) for i, (group, n) in enumerate(numbered)]
     paired = [(group, n) for group in range(len(sizes)) for n in range(others[group])]
     second = [InputFile(1000 + i, f"s{group}.{n}", MB, boundary=group) for i, (group, n) in enumerate(paired)]
-    chunk = Chunk(1, files, (Secondary(2, second),) if whole else ())
+    # A second input without any file of a group is one that goes by its ratio, as a job without groups would have it.
+    chunk = Chunk(1, files, (Secondary(2, second),) if whole and second else ())
     found = split(chunk, limits)
     used = [file for job in found.groups for file in job.files]
     assert [*used, *found.rest] == files and not found.rest
