@@ -111,7 +111,7 @@ def broker(
     if stopped is not None:
         return Verdict(stopped=stopped)
     case = case_of(needs, grid, settings, facts)
-    if case.missing is not None and not needs.merging and not needs.prestaging:
+    if case.missing is not None and not (needs.merging or needs.prestaging or needs.incomplete_input):
         return Verdict(stopped=case.missing)
     sites = sorted((site for site in grid.sites.values() if not site.is_parent), key=lambda site: site.name)
     left = _ask(case, sites)

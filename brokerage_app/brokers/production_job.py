@@ -111,7 +111,7 @@ def _able(case: ProductionCase, sites: Sequence[SiteView]) -> Verdict:
 
 def _unreachable(case: ProductionCase) -> Skip | None:
     """Why nobody could read the input: no storage that is up has all of it."""
-    if case.needs.merging or case.needs.prestaging:
+    if case.needs.merging or case.needs.prestaging or case.needs.incomplete_input:
         return None
     for one in case.reach:
         if one.readable:

@@ -247,8 +247,10 @@ def default_storage(nucleus: Nucleus, grid: Grid) -> Endpoint | None:
 def nowhere_complete(case: NucleusCase) -> InputData | None:
     """The first input of which no complete copy can be read over the wide-area network; None when all can.
 
-    Of a dataset that is distributed by intention no storage has all.
+    Of a dataset that is distributed by intention no storage has all, and a task may do with what there is.
     """
+    if case.needs.incomplete_input:
+        return None
     for data in case.inputs.datasets:
         if data.distributed and data.replicas:
             continue

@@ -83,7 +83,7 @@ class TaskNeeds:
     full_chain       "", only, require, capable
     ready_events     events of the task that wait to be handed out; asked for jumbo jobs only
     frozen_s         seconds since the task was put aside; `unchanged_s`: since its primary dataset changed. None: never
-    inputs           the input datasets and where they are
+    inputs           the input datasets and where they are; `incomplete_input`: files that are at no storage are not waited for
     outputs          names of the endpoints to which outputs go, where that is known before a site is chosen
     jobs_wanted      how many jobs the work would make now, roughly
     used_sites       sites that have had jobs of the task
@@ -153,6 +153,7 @@ class TaskNeeds:
     full_chain: str = ""
     avoid_vp: bool = False
     prestaging: bool = False
+    incomplete_input: bool = False
     event_service: bool = False
     jumbo: bool = False
     ready_events: int = 0

@@ -103,6 +103,7 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         full_chain=_word(rule, "FU"),
         avoid_vp=rule.flag("AV"),
         prestaging=rule.get_int("IS") == 1,
+        incomplete_input=rule.flag("AI"),
         merges_output=rule.flag("MO"),
         event_service=(task.event_service or 0) > 0,
     )

@@ -16,18 +16,17 @@ from django.db.models import Case, F, Q, QuerySet, Value, When
 from tasks_app.domain.states import DATASET_MOVES, DatasetStatus
 from tasks_app.lifecycle.conditions import as_said, is_one_of, may_become
 from tasks_app.models import Dataset
-from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, TEMPLATE_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
 
 D = DatasetStatus
 Table = Mapping[DatasetStatus, frozenset[DatasetStatus]]
 INPUT, OUTPUT = DATASET_MOVES["input"], DATASET_MOVES["output"]
-_MADE = (*MADE_TYPES, *TEMPLATE_TYPES)
 _ENDS = (D.DONE, D.FINISHED, D.FAILED)
 
 
 def move(datasets: QuerySet[Dataset], new: DatasetStatus, **columns: Any) -> int:
     """Datasets become `new` where their table allows it, and get the other columns. Returns how many rows that are."""
-    made = Q(type__in=_MADE)
+    made = Q(type__in=MADE_TYPES)
     may = ~made & _may_become(INPUT, new) | made & _may_become(OUTPUT, new)
     return datasets.update(status=Case(When(may, then=Value(new.value)), default=F("status")), **columns)
 

@@ -21,8 +21,7 @@ OUTPUT_TYPES = ("output", "log", "lib", "pp_log")
 UNMERGED_TYPES = ("trn_output", "trn_log")
 """What jobs write first when a task merges its outputs; users do not see them."""
 MADE_TYPES = OUTPUT_TYPES + UNMERGED_TYPES
-TEMPLATE_TYPES = ("tmpl_output", "tmpl_log", "tmpl_trn_output", "tmpl_trn_log")
-DATASET_TYPES = (*INPUT_TYPES, "pp_input", "random_seed", CONSTITUENT, *MADE_TYPES, *TEMPLATE_TYPES)
+DATASET_TYPES = (*INPUT_TYPES, "pp_input", "random_seed", CONSTITUENT, *MADE_TYPES)
 LOG_TYPES = ("log", "pp_log", "trn_log")
 
 

@@ -263,7 +263,7 @@ CHOICES: Sequence[Key] = (
 
 _FLAGS: Sequence[tuple[str, str, str]] = (
     ("allowEmptyInput", "AE", "An empty input dataset is not an error"),
-    ("allowIncompleteInDS", "AI", "Input datasets may lack files at the sites"),
+    ("allowIncompleteInDS", "AI", "Make jobs though no storage has all files of an input"),
     ("allowInputWAN", "IW", "Read inputs from storage of other sites, at queues that allow it"),
     ("allowPartialFinish", "AP", "Jobs of event service succeed with a part of their events"),
     ("avoidVP", "AV", "No virtual placement of inputs"),

@@ -71,11 +71,9 @@ _FLAGS = {
     "FG": "failWhenGoalUnreached",
     "FP": "fineGrainedProc",
     "HO": "hpoWorkflow",
-    "IA": "output datasets are made for each site",
     "IF": "inFilePosEvtNum",
     "IM": "ignoreMissingInDS",
     "IN": "intermediateTask",
-    "IT": "output datasets are made from templates",
     "IW": "allowInputWAN",
     "LC": "noLoopingCheck",
     "ME": "mergeEsOnOS",
@@ -149,8 +147,9 @@ CODES: dict[str, Code] = {
     **{code: Code(code, kind, meaning, {}) for code, (kind, meaning) in _OTHERS.items()},
 }
 
-FORGOTTEN = frozenset({"FC", "MD", "RD"})
-"""Codes in the rules of older tasks that say nothing here: messages wake all agents, and outputs are registered for all tasks."""
+FORGOTTEN = frozenset({"FC", "IA", "IT", "MD", "RD"})
+"""Codes in the rules of older tasks that say nothing here: messages wake all agents, outputs are registered for all tasks, and go
+straight to the datasets that tasks name."""
 
 # What an operator, or a re-submission, may change on a task that exists.
 CHANGEABLE = frozenset(

@@ -36,10 +36,7 @@ def refine_analysis(request: Request) -> Refined:
     """
     check_parent(request)
     params = completed(request.params, _complete(request))
-    defaults = request.defaults
-    if request.policy.output_templates:
-        defaults = replace(defaults, output_templates=True, per_site=True)
-    request = replace(request, params=params, defaults=defaults)
+    request = replace(request, params=params)
     if params.spec("preproSpec") is not None and request.preprocessed is None:
         return replace(refine_preprocessing(request), params=params.raw)
     if request.preprocessed is not None:

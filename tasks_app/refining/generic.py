@@ -54,9 +54,6 @@ def complete_rule(
     limited = (1 if params.names("includedSite") else 0) + (2 if params.names("excludedSite") else 0)
     if limited:
         rule = rule.having("LS", limited)
-    if defaults.output_templates:
-        rule = rule.having("IT", 1)
-        rule = rule.having("IA", 1) if defaults.per_site else rule
     if (params.whole("walltime") or 0) < 0:
         rule = rule.having("LC", 1)
     if params.flag("pushStatusChanges", default=defaults.push_status_changes):

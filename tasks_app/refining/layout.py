@@ -183,10 +183,9 @@ def add_output(
     if stream is None:
         count = sum(t.outtype == kind and t.streamname != "LOG_MERGE" for t in layout.templates)
         stream = f"{kind.upper()}{count}"
-    name, type_ = item.datasets[0], f"tmpl_{type_as or kind}"
+    name, type_ = item.datasets[0], type_as or kind
     container = item.text("container") or (name if name.endswith(CONTAINER_MARK) else None)
-    if not request.defaults.output_templates:
-        name, type_ = _concrete(name, container, request.task_id), type_as or kind
+    name = _concrete(name, container, request.task_id)
     place = layout.known(name, (type_,))
     if place is None:
         place = layout.add(
@@ -255,11 +254,10 @@ def _add_unmerged(layout: Layout, request: Request) -> None:
         if template.streamname == "LOG_MERGE":
             continue
         final = layout.datasets[template.dataset]
-        type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
         spec = replace(
             final,
             datasetname=unmerged(final.datasetname),
-            type=type_,
+            type=f"trn_{template.outtype}",
             streamname=f"TRN_{template.streamname}",
             provenance=template.dataset,
             containername=None,

@@ -69,9 +69,8 @@ SUPER_PRIORITY: Final = 1500
 class Policy:
     """The configuration that the refiners of a VO read, and the numbers drawn for this task.
 
-    Percentages are None where the installation's defaults decide. `output_templates`: outputs of analysis tasks go to
-    datasets that are made later, one for each site. `target_walltime_h`: longest job of an analysis, in hours.
-    `jobset_id`: the number of the request of the user.
+    Percentages are None where the installation's defaults decide. `target_walltime_h`: longest
+    job of an analysis, in hours. `jobset_id`: the number of the request of the user.
     """
 
     push_status_percent: float | None = None
@@ -79,7 +78,6 @@ class Policy:
     draws: Draws = field(default_factory=Draws)
     conversion: Conversion = field(default_factory=Conversion)
     transforms: Transforms = field(default_factory=Transforms)
-    output_templates: bool = True
     out_disk_kb: int = 500
     target_walltime_h: int | None = None
     max_core_count: int = 16

@@ -114,7 +114,7 @@ def _transient(request: Request, refined: Refined) -> tuple[str, ...]:
     if parent is None or request.params.text("processingType") != "merge":
         return ()
     inputs = [s.datasetname for s in refined.datasets if s.type == "input" and s.datasetname in parent.output_datasets]
-    made = {data_type(s.datasetname) for s in refined.datasets if s.type in ("output", "tmpl_output")} - {None}
+    made = {data_type(s.datasetname) for s in refined.datasets if s.type == "output"} - {None}
     return tuple(name for name in inputs if data_type(name) in made)
 
 

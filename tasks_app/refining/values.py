@@ -44,11 +44,7 @@ class ParentView:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What this installation fills in where a task says nothing.
-
-    With `output_templates`, outputs go to datasets that are made later from templates, one for each site when
-    `per_site`; otherwise straight to the dataset that the task names.
-    """
+    """What this installation fills in where a task says nothing."""
 
     vo: str = "local"
     trans_path: str = "run_command"
@@ -59,8 +55,6 @@ class Defaults:
     production_priority: int = 100
     cpu_efficiency_percent: int = 90
     base_walltime_s: int = 600
-    output_templates: bool = False
-    per_site: bool = False
     push_status_changes: bool = False
 
 

@@ -53,7 +53,6 @@ def policy_of(task: Task) -> Policy:
         push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
         move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
         draws=Draws(push_status=chance["push"], move_input=chance["input"]),
-        output_templates=False,
         out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
         target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),
         max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),

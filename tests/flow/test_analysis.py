@@ -94,6 +94,20 @@ def test_input_is_moved_when_no_queue_near_it_will_do() -> None:
     assert reasons(task_id) == {"NEAR": "site_offline", SITE: "no_output_storage"}
 
 
+def test_a_task_that_allows_it_reads_what_there_is_of_an_incomplete_input() -> None:
+    queue("NEAR", "SE_NEAR")
+    queue("FAR", "SE_FAR")
+    dataset_at("SE_NEAR", files=40)
+    lost = CatalogueFile.objects.filter(lfn__in=[f"f{number}" for number in range(12)])
+    lost.update(endpoint="SE_GONE")
+    waits = submit("user.ada.waits")
+    allows = submit("user.ada.allows", allowIncompleteInDS=True)
+    settle()
+    assert (status(waits), states(waits)) == ("pending", {})
+    assert "40 files are read, at most 28 of them at one place" in (task(waits).error_dialog or "")
+    assert status(allows) == "running" and {job.site for job in jobs(allows)} == {"NEAR"}
+
+
 def test_a_user_over_a_cap_waits_and_goes_on_below_it() -> None:
     queue("NEAR", "SE_NEAR")
     dataset_at("SE_NEAR")

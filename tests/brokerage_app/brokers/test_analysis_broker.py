@@ -138,6 +138,8 @@ def test_a_task_whose_input_is_complete_nowhere_waits(data: InputData, code: str
     verdict = broker(needs(inputs=(data,)), grid(site("A"), SE_OFF=off))
     assert (verdict.stopped.code if verdict.stopped else "") == code
     assert verdict.sentence().endswith(".")
+    allowed = broker(needs(inputs=(data,), incomplete_input=True), grid(site("A"), SE_OFF=off))
+    assert allowed.stopped is None
 
 
 SCRATCH: dict[str, Any] = {

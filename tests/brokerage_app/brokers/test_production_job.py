@@ -455,7 +455,8 @@ def test_input_that_nobody_can_read_stops_the_decision(
     assert (verdict.stopped.code if verdict.stopped else "") == code
     if code:
         assert not verdict.chosen and "in" in verdict.sentence()
-        assert broker(replace(needs, prestaging=True), grid(HERE, THERE, T=states)).stopped is None
+        for may in ("prestaging", "incomplete_input"):
+            assert broker(replace(needs, **{may: True}), grid(HERE, THERE, T=states)).stopped is None
 
 
 def test_t1_weight_below_zero_keeps_the_busiest_queue_of_the_nucleus() -> None:

@@ -187,26 +187,19 @@ def test_messages_are_sent_for_a_share_of_the_tasks(draw: float) -> None:
 # --- datasets ---
 
 
-def test_outputs_go_to_datasets_that_are_made_for_each_site() -> None:
+def test_outputs_go_straight_to_their_datasets() -> None:
     result = refined(d.analysis())
-    kinds = {s.datasetname: s.type for s in result.datasets}
-    assert (kinds["user.mia.plots.v1_hist/"], kinds["user.mia.plots.v1.log/"]) == ("tmpl_output", "tmpl_log")
-    rule = rule_of(d.analysis())
-    assert rule.flag("IT") and rule.flag("IA") and rule.flag("UB")
+    assert {s.type for s in result.datasets} == {"input", "pseudo_input", "output", "log"}
+    assert rule_of(d.analysis()).flag("UB")
 
 
-def test_unmerged_outputs_are_made_for_each_site_too() -> None:
+def test_unmerged_outputs_have_datasets_of_their_own() -> None:
     raw = d.analysis(mergeOutput=True, mergeSpec={"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"})
     kinds = [(s.datasetname, s.type, s.streamname) for s in refined(raw).datasets if "trn" in s.type]
     assert kinds == [
-        ("panda.um.user.mia.plots.v1_hist", "tmpl_trn_output", "TRN_OUTPUT0"),
-        ("panda.um.user.mia.plots.v1.log", "tmpl_trn_log", "TRN_LOG0"),
+        ("panda.um.user.mia.plots.v1_hist.10000007", "trn_output", "TRN_OUTPUT0"),
+        ("panda.um.user.mia.plots.v1.log.10000007", "trn_log", "TRN_LOG0"),
     ]
-
-
-def test_an_installation_may_send_outputs_straight_to_their_datasets() -> None:
-    result = refined(d.analysis(), policy=Policy(output_templates=False))
-    assert {s.type for s in result.datasets} == {"input", "pseudo_input", "output", "log"}
 
 
 def test_the_request_has_the_number_that_the_user_counts_by() -> None:
@@ -252,7 +245,7 @@ def test_preprocessing_comes_first_and_alone() -> None:
     result = refined(picking())
     assert [(s.datasetname, s.type) for s in result.datasets] == [
         ("pseudo_dataset", "pp_input"),
-        ("test.log.t1", "tmpl_pp_log"),
+        ("test.log.t1", "pp_log"),
     ]
     assert result.job_params_template == "--pick --sourceURL https://c:1"
     assert rule_of(picking()).get_int("UP") == 1

@@ -12,7 +12,6 @@ from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.base import (
     CannotRefine,
-    Defaults,
     NotYet,
     ParentView,
     Refined,
@@ -128,7 +127,6 @@ def test_a_time_of_completion_that_cannot_be_read_is_ignored() -> None:
         ({"pushStatusChanges": True}, "PC", 1),
         ({"pushStatusChanges": False}, "PC", None),
         ({"fineGrainedProc": True}, "XA", 1),
-        ({}, "IT", None),
     ],
 )
 def test_codes_that_depend_on_the_task(changes: dict[str, Any], code: str, value: int | None) -> None:
@@ -335,15 +333,7 @@ def test_outputs_count_their_serial_numbers_from_the_offset() -> None:
     assert [(t.streamname, t.serialnr, t.dataset) for t in result.templates] == [("OUTPUT0", 31, 1), ("OUTPUT1", 1, 1)]
 
 
-def test_outputs_become_templates_when_the_installation_says_so() -> None:
-    defaults = Defaults(output_templates=True, per_site=True)
-    result = refined(d.analysis(), defaults=defaults)
-    kinds = {s.datasetname: s.type for s in result.datasets}
-    assert kinds["user.mia.plots.v1_hist/"] == "tmpl_output"
-    assert rule_of(result).flag("IT") and rule_of(result).flag("IA")
-
-
-def test_outputs_of_a_container_go_to_a_dataset_of_the_task_in_it_otherwise() -> None:
+def test_outputs_of_a_container_go_to_a_dataset_of_the_task_in_it() -> None:
     spec = next(s for s in refined(d.analysis()).datasets if s.type == "output")
     assert (spec.datasetname, spec.containername) == ("user.mia.plots.v1_hist.10000007", "user.mia.plots.v1_hist/")
 

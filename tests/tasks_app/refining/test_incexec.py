@@ -40,7 +40,7 @@ def test_what_was_removed_before_is_not_removed_again() -> None:
     assert compare([OldDataset(1, "a", "input", "removed")], []).is_empty
 
 
-@pytest.mark.parametrize("type_", ["output", "log", "lib", "tmpl_output", "trn_log", "random_seed", "in_constituent"])
+@pytest.mark.parametrize("type_", ["output", "log", "lib", "trn_log", "random_seed", "in_constituent"])
 def test_products_and_what_agents_made_stay(type_: str) -> None:
     assert compare([OldDataset(1, "a", type_)], []).removed == ()
 
