@@ -15,7 +15,7 @@ from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, TaskStatus
 from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
-from tasks_app.domain.units import TELLS_EFFICIENCY
+from tasks_app.domain.units import JOB_SCORE_HOURS, TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again
 from tasks_app.lifecycle import attempts, dataset_moves, file_moves, serials, task_moves
@@ -40,8 +40,8 @@ _HOPELESS = (
     TaskStatus.ABORTING,
 )
 _TELLS = TELLS_EFFICIENCY.format(
-    cpu="cpuconsumptiontime",
-    core_s="extract(epoch FROM endtime - starttime) * greatest(coalesce(actualcorecount, corecount), 1)",
+    cpu="j.cpuconsumptiontime",
+    core_s="extract(epoch FROM j.endtime - j.starttime) * greatest(coalesce(j.actualcorecount, j.corecount), 1)",
 )
 _RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
 
@@ -227,15 +227,17 @@ def _facts(task: Task) -> RetryFacts:
     """What the limits on retries are held against."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""SELECT avg((jobstatus = 'failed')::int) FILTER (WHERE jobstatus IN ('finished', 'failed')),
-                      percentile_cont(0.5) WITHIN GROUP (ORDER BY 100.0 * cpuconsumptiontime
-                          / nullif(extract(epoch FROM endtime - starttime)
-                                   * greatest(coalesce(actualcorecount, corecount), 1), 0))
-                          FILTER (WHERE jobstatus = 'finished' AND {_TELLS})
-                 FROM jobs WHERE jeditaskid = %s""",  # noqa: S608 - a condition of ours
+            f"""SELECT avg((jobstatus = 'failed')::int), percentile_cont(0.5) WITHIN GROUP (ORDER BY efficiency),
+                      sum(hours) FILTER (WHERE jobstatus = 'failed')::float8, sum(hours)::float8
+                 FROM (SELECT j.jobstatus, {JOB_SCORE_HOURS} AS hours,
+                              CASE WHEN j.jobstatus = 'finished' AND {_TELLS} THEN 100.0 * j.cpuconsumptiontime
+                                  / nullif(extract(epoch FROM j.endtime - j.starttime)
+                                           * greatest(coalesce(j.actualcorecount, j.corecount), 1), 0) END AS efficiency
+                         FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite
+                        WHERE j.jeditaskid = %s AND j.jobstatus IN ('finished', 'failed')) each""",  # noqa: S608 - a condition of ours
             [task.id],
         )
-        failure_rate, efficiency = cursor.fetchone()
+        failure_rate, efficiency, failed_hours, hours = cursor.fetchone()
         cursor.execute(
             """SELECT max(maxattempt) FROM jedi_dataset_contents
                 WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')""",
@@ -244,6 +246,8 @@ def _facts(task: Task) -> RetryFacts:
         (attempts,) = cursor.fetchone()
     return RetryFacts(
         task.attempt or 0,
+        failed_score_hours=failed_hours,
+        failed_score_rate=failed_hours / hours if failed_hours is not None and hours else None,
         job_failure_rate=None if failure_rate is None else float(failure_rate),
         file_attempts=attempts,
         cpu_efficiency=None if efficiency is None else float(efficiency),

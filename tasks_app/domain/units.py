@@ -18,6 +18,9 @@ TELLS_EFFICIENCY: Final = (
     f"{{cpu}} IS NOT NULL AND {{core_s}} >= CASE WHEN {{cpu}} < 1 THEN {SHORTEST_UNUSED_S} ELSE {SHORTEST_TOLD_S} END"
 )
 """`tells_efficiency` as SQL on the expressions `cpu` and `core_s`."""
+JOB_SCORE_HOURS: Final = """extract(epoch FROM j.endtime - j.starttime) / 3600 * coalesce(j.actualcorecount, j.corecount, 1)
+    * coalesce(q.core_power, 10)"""
+"""HS23 hours of a job `j` at its queue `q` as SQL: its time, its cores and the power of one."""
 MOST: Final = 999_999_999
 """Largest number that the tasks' columns hold."""
 USUAL_UNITS: Final = {"ram_count": "MB", "cpu_time": "HS06sPerEvent", "out_disk_count": "kB", "work_disk_count": "MB"}

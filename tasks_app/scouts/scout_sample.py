@@ -42,7 +42,7 @@ def limits_for(task: Task) -> ScoutLimits:
         suffixes = (label,) if parameter.per else ()
         value, row = found.source(parameter.component, parameter.key, *suffixes, vo=vo)
         if row is not None:
-            values["_".join((parameter.key, *suffixes))] = value
+            values[parameter.key] = value
     return configured(label, values)
 
 

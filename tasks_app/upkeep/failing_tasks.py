@@ -13,11 +13,11 @@ from django.db import connection
 from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TaskStatus
 from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
+from tasks_app.domain.units import JOB_SCORE_HOURS
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
 
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
-# HS06 hours of a job: its time × cores × the power of a core at its queue.
 _VIEWS = f"""
 SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::numeric)::bigint,
        j.used_hours, j.lost_hours
@@ -27,8 +27,7 @@ SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jo
               count(*) FILTER (WHERE jobstatus = 'failed') AS failed, count(*) FILTER (WHERE jobstatus IN ({_OPEN})) AS open,
               coalesce(sum(hours) FILTER (WHERE jobstatus IN ('finished', 'failed')), 0) AS used_hours,
               coalesce(sum(hours) FILTER (WHERE jobstatus = 'failed'), 0) AS lost_hours
-         FROM (SELECT j.jobstatus, extract(epoch FROM j.endtime - j.starttime) / 3600
-                      * coalesce(j.actualcorecount, j.corecount, 1) * coalesce(q.core_power, 10) AS hours
+         FROM (SELECT j.jobstatus, {JOB_SCORE_HOURS} AS hours
                  FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite WHERE j.jeditaskid = t.jeditaskid) each) j
  CROSS JOIN LATERAL (
        SELECT coalesce(sum(d.nfilestobeused - d.nfilesused), 0) AS unused, coalesce(sum(d.nfilesused), 0) AS used

@@ -80,11 +80,10 @@ def overloads(config: Configuration, resource: Sequence[int]) -> list[FastRebrok
 
 
 def _limits(config: Configuration, share: str, vo: str) -> FastLimits:
-    prefix = "FAST_REBRO_THRESHOLD"
     return FastLimits(
-        config.get("rebroker", f"{prefix}_NQNR_RATIO", vo=vo),
-        config.get("rebroker", f"{prefix}_NQUEUE_FRAC", vo=vo),
-        config.get("rebroker", f"{prefix}_NQUEUE", share, vo=vo),
+        config.get("rebroker", "FAST_REBRO_THRESHOLD_NQNR_RATIO", vo=vo),
+        config.get("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_FRAC", vo=vo),
+        config.get("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE", share, vo=vo),
     )
 
 

@@ -149,12 +149,22 @@ def test_priority_is_reset_unless_it_is_kept() -> None:
     [
         ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 time"),
         ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
+        ("MAX_FAILED_HEP_SCORE_RATE_user", "0.4", "40 % of the HS23 hours went to failed jobs, and 40 % are allowed"),
+        ("MAX_FAILED_HEP_SCORE_HOURS_user", "20", "failed jobs took 20 HS23 hours, and 20 are allowed"),
+        ("MIN_CPU_EFFICIENCY_user", "60", "the median CPU efficiency is 50 %, below 60 %"),
     ],
 )
 def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str) -> None:
+    """Five jobs of an hour on one core of 10 HS23, of which two failed; the others used half of their core."""
     made = finished_task("lab.t.in.00001")
     command(made, "retry")
     drive(*[Pilot(failing_on("lab.t.in.00001"))])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jobs SET starttime = now() - interval '1 hour', endtime = now(), actualcorecount = 1,
+                      cpuconsumptiontime = 1800 WHERE jeditaskid = %s""",
+            [made],
+        )
     command_queue.give_command(made, "retry", by="ada")
     set_value("retry_task", key, value, by="ada")
     commando.run()

@@ -268,6 +268,23 @@ def test_what_users_tasks_are_refined_with(make_task: Callable[..., Task]) -> No
     mine.delete()
 
 
+@pytest.mark.parametrize("percent", [0, 100])
+@pytest.mark.parametrize(("label", "kind"), [("user", "anal"), ("managed", "prod")])
+def test_so_many_tasks_as_are_configured_publish_each_change(label: str, kind: str, percent: int) -> None:
+    conf("taskrefiner", "USER_TASKS_PUSH_STATUS_CHANGES_PERCENT", str(percent if label == "user" else 100 - percent))
+    conf("taskrefiner", "PROD_TASKS_PUSH_STATUS_CHANGES_PERCENT", str(percent if label == "managed" else 100 - percent))
+    add_dataset("lab.in", 1)
+    made = submit(
+        parameters("lab.ada.t", reads("lab.in"), vo="atlas", prodSourceLabel=label, taskType=kind, nFilesPerJob=1)
+    )
+    update("jedi_tasks", "jeditaskid", made, vo="atlas", tasktype=kind)
+    wake()
+    refiner.run()
+    assert ("PC=1" in (task(made).split_rule or "").split(",")) is (percent == 100)
+    command_queue.give_command(made, "kill", by="ada")
+    settle()
+
+
 def test_tasks_of_users_are_refined_with_what_is_configured() -> None:
     conf("taskrefiner", "USER_TASKS_MAX_CORE_COUNT", "4")
     conf("taskrefiner", "USER_TASKS_MOVE_INPUT", "100")

@@ -84,6 +84,27 @@ def test_jobs_go_back_to_the_only_site() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "closed"),
+    [
+        ("FAST_REBRO_THRESHOLD_NQUEUE_FRAC", 0.5, 6),
+        ("FAST_REBRO_THRESHOLD_NQUEUE_FRAC", 1, 0),
+        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", 5, 2),
+        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", 6, 0),
+    ],
+)
+def test_queues_give_jobs_back_beyond_all_limits_that_are_set(key: str, value: float, closed: int) -> None:
+    """12 jobs of the share are queued at its only queue and 2 run there: 4, 3 x 2 and 0.3 x 12 are the usual limits."""
+    made = task_with_jobs(12)
+    if "RATIO" in key:
+        queue_users("ada", SITE, 2, "running", gshare="MC")
+    configure("FAST_REBRO_THRESHOLD_NQUEUE_MC", 4)
+    configure(key, value, type="float")
+    assert rebrokerage.run().items == closed
+    assert states(made).get("closed", 0) == closed
+    Job.objects.filter(id__gte=90_000_000).delete()
+
+
+@pytest.mark.parametrize(
     "spared",
     [
         "no limit",

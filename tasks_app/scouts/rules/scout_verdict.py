@@ -89,7 +89,7 @@ def limits_of(label: str) -> ScoutLimits:
 
 
 def configured(label: str, values: Mapping[str, float | bool]) -> ScoutLimits:
-    """The limits for a label with what the configuration (component dbproxy) says; other keys are ignored."""
+    """The limits for a label with what the configuration (component dbproxy) says for it; other keys are ignored."""
 
     def read(key: str, fallback: float | None) -> float | None:
         return values.get(key, fallback)
@@ -101,16 +101,16 @@ def configured(label: str, values: Mapping[str, float | bool]) -> ScoutLimits:
         plain,
         wrong_cpu_factor=factor if factor and factor > 0 else None,
         ram_threshold_mb=plain.ram_threshold_mb if ram is None else int(ram * 1000),
-        leak_kb_s_per_core=read(f"SCOUT_MEM_LEAK_PER_CORE_{label}", None),
-        short_minutes=read(f"SCOUT_SHORT_EXECTIME_{label}", plain.short_minutes),
-        short_tenths=read(f"SCOUT_NUM_SHORT_{label}", None),
-        short_expected_jobs=int(values.get(f"SCOUT_THR_SHORT_{label}", plain.short_expected_jobs)),
-        short_changes_rule=bool(values.get(f"SCOUT_CHANGE_SR_{label}", False)),
-        low_efficiency_percent=read(f"SCOUT_LOW_CPU_EFFICIENCY_{label}", None),
-        inefficient_tenths=values.get(f"SCOUT_NUM_CPU_INEFFICIENT_{label}", plain.inefficient_tenths),
-        inefficient_expected_jobs=int(values.get(f"SCOUT_THR_CPU_INEFFICIENT_{label}", 0)),
-        max_io_intensity_kb_s=read(f"SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_{label}", None),
-        min_ok_rate=read(f"SCOUT_MIN_OK_RATE_EXHAUSTED_{label}", None),
+        leak_kb_s_per_core=read("SCOUT_MEM_LEAK_PER_CORE", None),
+        short_minutes=read("SCOUT_SHORT_EXECTIME", plain.short_minutes),
+        short_tenths=read("SCOUT_NUM_SHORT", None),
+        short_expected_jobs=int(values.get("SCOUT_THR_SHORT", plain.short_expected_jobs)),
+        short_changes_rule=bool(values.get("SCOUT_CHANGE_SR", False)),
+        low_efficiency_percent=read("SCOUT_LOW_CPU_EFFICIENCY", None),
+        inefficient_tenths=values.get("SCOUT_NUM_CPU_INEFFICIENT", plain.inefficient_tenths),
+        inefficient_expected_jobs=int(values.get("SCOUT_THR_CPU_INEFFICIENT", 0)),
+        max_io_intensity_kb_s=read("SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED", None),
+        min_ok_rate=read("SCOUT_MIN_OK_RATE_EXHAUSTED", None),
     )
 
 

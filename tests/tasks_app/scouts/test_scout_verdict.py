@@ -262,12 +262,11 @@ def test_limits_come_from_the_label_and_the_configuration() -> None:
     values: dict[str, float | bool] = {
         "SCOUT_WRONG_CPUTIME_THRESHOLD": 0,
         "RAM_THR_EXAUSTED": 6,
-        "SCOUT_SHORT_EXECTIME_managed": 10,
-        "SCOUT_NUM_SHORT_managed": 5,
-        "SCOUT_THR_SHORT_managed": 100,
-        "SCOUT_CHANGE_SR_managed": True,
-        "SCOUT_LOW_CPU_EFFICIENCY_user": 1,
-        "SCOUT_MIN_OK_RATE_EXHAUSTED_managed": 0.2,
+        "SCOUT_SHORT_EXECTIME": 10,
+        "SCOUT_NUM_SHORT": 5,
+        "SCOUT_THR_SHORT": 100,
+        "SCOUT_CHANGE_SR": True,
+        "SCOUT_MIN_OK_RATE_EXHAUSTED": 0.2,
     }
     found = configured("managed", values)
     assert found == replace(
