@@ -128,7 +128,7 @@ def walk(client: Client, path: str, parameters: dict[str, str]) -> list[dict[str
     pages = [answer.json()]
     assert pages[0]["previous"] is None
     while url := pages[-1]["next"]:
-        assert len(pages) < 20, path
+        assert len(pages) < 100, path
         pages.append(client.get(url).json())
     back = pages[-1]
     for page in reversed(pages[:-1]):
