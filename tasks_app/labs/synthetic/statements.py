@@ -259,8 +259,8 @@ SELECT CASE status WHEN 'assigned' THEN 'copy' ELSE 'gather' END,
 INSERT INTO transfer_requests (rule_id, scope, lfn, bytes, adler32, source, destination, url, status, attempt, bytes_copied,
                                created, lockedby, has_part, error)
 SELECT t.id, 'made', t.pandaid || '.root', t.bytes, lpad(to_hex(t.pandaid), 8, '0'),
-       CASE t.kind WHEN 'copy' THEN coalesce(r.nucleus, r.place) ELSE r.place END || '_DATADISK', t.destination, '', t.status, 0, 0,
-       t.created, '', false, ''
+       CASE t.kind WHEN 'copy' THEN coalesce(r.nucleus, r.place) ELSE r.place END || '_DATADISK', t.destination, '', t.status, 0,
+       0, t.created, '', false, ''
   FROM made_rows r JOIN transfer_rules t ON t.pandaid = r.job WHERE r.status IN ('assigned', 'transferring') ORDER BY t.id""",
     # Every job has the line of its state; those of every fourth task have all lines.
     """
