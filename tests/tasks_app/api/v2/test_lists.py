@@ -93,6 +93,20 @@ TABLES: dict[str, dict[str, str]] = {
         "last_seen": MOMENT,
     },
     "job_failures": {"pandaid": "i", "fingerprint_id": "(SELECT min(id) FROM error_fingerprints)", "ended": MOMENT},
+    "transfer_rules": {
+        "kind": "'copy'",
+        "status": "'queued'",
+        "destination": "'DISK'",
+        "jeditaskid": TIES,
+        "files": "1",
+    },
+    "transfer_requests": {
+        "rule_id": "(SELECT min(id) FROM transfer_rules)",
+        "lfn": "'f' || i",
+        "status": "'queued'",
+        "bytes": "i",
+        "destination": "'DISK'",
+    },
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }
 NEEDED = {"files/": {"lfn": "same"}}
