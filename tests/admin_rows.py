@@ -245,6 +245,11 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         message_id=f"m{n}", kind="kick", sender="worker:x", payload={"agent": "feeder", "task_id": n}
     ),
     tasks.Notification: lambda n: tasks.Notification.objects.create(task_id=FIRST + n, status="done", reason="<b>"),
+    tasks.ProductionTask: lambda n: tasks.ProductionTask.objects.create(id=FIRST + n, params="<b>", db_role="deft"),
+    tasks.ProductionCommand: lambda n: tasks.ProductionCommand.objects.create(
+        task_id=FIRST + n, name="<b>", db_role="deft"
+    ),
+    tasks.FeedReader: lambda n: tasks.FeedReader.objects.create(name=f"reader {n}"),
     tasks.PeriodicTask: lambda n: tasks.PeriodicTask.objects.create(task=_task(n), every_s=60, jobs=1, next_due=NOW),
     tasks.Harvester: lambda n: tasks.Harvester.objects.create(id=f"harvester {n}", owner="worker:x"),
     tasks.Worker: lambda n: tasks.Worker.objects.create(

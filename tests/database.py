@@ -24,6 +24,8 @@ for _name in [
 MIGRATED_HOME = "MIGRATED_HOME"
 """The variable that names a home with a migrated database, for all processes of a test run; see tests/installation.py."""
 os.environ.setdefault(MIGRATED_HOME, str(_home / "migrated"))
+SUPERUSER = "SUPERUSER_URL"
+"""The variable with the address of the server for its superuser, for the few tests that make roles in it."""
 
 # What is compiled is kept, whatever the environment says: hundreds of processes would each compile the whole site.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -42,7 +44,8 @@ def _start() -> None:
     if server is not None:
         os.environ["DATABASE_URL"] = server.url
         # Tests empty tables without their triggers, which is not the site's to do.
-        with psycopg.connect(server._url("postgres", superuser=True), autocommit=True) as connection:
+        os.environ[SUPERUSER] = server._url("postgres", superuser=True)
+        with psycopg.connect(os.environ[SUPERUSER], autocommit=True) as connection:
             connection.execute(f"GRANT SET ON PARAMETER session_replication_role TO {ROLE}")
 
 

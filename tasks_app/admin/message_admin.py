@@ -1,4 +1,4 @@
-"""Admin of messages, mails and schedules: for looking, and to take up again what was parked."""
+"""Admin of messages, mails, rows of production systems, and schedules: for looking, and to take up again what was parked."""
 
 from __future__ import annotations
 
@@ -86,3 +86,30 @@ class PeriodicTaskAdmin(LargeTableAdmin):
     @admin.display(description="when")
     def when(self, row: models.PeriodicTask) -> str:
         return row.schedule().words()
+
+
+@admin.register(models.ProductionTask)
+class ProductionTaskAdmin(LargeTableAdmin):
+    long_columns = ("params",)
+    list_display = ["id", "status", "error", "db_role", "name", "user", "submit_time", "imported", "changed"]
+    search_fields = ["id__exact"]
+    search_help_text = "Task number."
+    ordering = ["-id"]
+
+
+@admin.register(models.ProductionCommand)
+class ProductionCommandAdmin(LargeTableAdmin):
+    list_display = ["id", "task_id", "name", "status", "answer", "comment", "parameters", "owner", "db_role"]
+    list_filter = [exact("task_id", "task")]
+    search_fields = ["id__exact", "task_id__exact"]
+    search_help_text = "Number of the command, else task number."
+    ordering = ["-id"]
+    ordering_within = {"task_id": ("-task_id", "-id")}
+
+
+@admin.register(models.FeedReader)
+class FeedReaderAdmin(LargeTableAdmin):
+    list_display = ["name", "position"]
+    search_fields = ["name__exact"]
+    search_help_text = "Name of the agent."
+    ordering = ["name"]

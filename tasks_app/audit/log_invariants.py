@@ -5,9 +5,14 @@ As (name, sentence, query), see `flow_invariants`.
 
 from __future__ import annotations
 
+import json
+
 from tasks_app.domain.states import JOB_FINAL
+from tasks_app.messaging.production_systems import ME
+from tasks_app.messaging.rules.prodsys import MIRRORED
 
 _JOB_ENDS = ", ".join(f"'{status}'" for status in sorted(JOB_FINAL))
+_WORDS = json.dumps(dict(MIRRORED))
 STALE_AFTER = "10 minutes"
 """Claims are freed after five minutes by a watchdog that looks twice a minute."""
 
@@ -48,6 +53,31 @@ ROWS: tuple[tuple[str, str, str], ...] = (
          WHERE (processed IS NULL AND parked IS NULL AND attempts = 0
                 AND received < clock_timestamp() - interval '{STALE_AFTER}')
             OR (processed IS NOT NULL AND (error <> '' OR attempts = 0)) OR (parked IS NOT NULL AND error = '')""",
+    ),
+    (
+        "production_systems_are_served",
+        f"Every row of T_TASK that was imported is a task, one that was refused says why, and no command that a task has answered"
+        f" is without its answer for {STALE_AFTER}.",
+        f"""
+        SELECT 'task' AS what, d.taskid AS id, d.status, d.error FROM t_task d
+         WHERE (d.imported IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.taskid))
+            OR (d.imported IS NULL AND d.status <> 'waiting' AND d.error = '')
+        UNION ALL
+        SELECT 'command', p.id, p.comm_status, p.comm_answer FROM prodsys_comm p
+         WHERE (p.comm_status = 'refused' AND p.comm_answer = '') OR (p.comm_status = 'given' AND NOT EXISTS (
+               SELECT 1 FROM task_commands c WHERE c.id = p.comm_command
+                  AND (c.comm_ended IS NULL OR c.comm_ended > clock_timestamp() - interval '{STALE_AFTER}')))""",
+    ),
+    (
+        "production_systems_are_told",
+        "T_TASK says what the last message said that was read of the task.",
+        f"""
+        SELECT d.taskid, d.status, m.word FROM t_task d JOIN messages_out_readers r ON r.name = '{ME}'
+         CROSS JOIN LATERAL (
+               SELECT '{_WORDS}'::jsonb ->> (m.payload ->> 'status') AS word FROM messages_out m
+                WHERE m.jeditaskid = d.taskid AND m.kind = 'task_status' AND m.position <= r.position
+                  AND '{_WORDS}'::jsonb ? (m.payload ->> 'status') ORDER BY m.position DESC LIMIT 1) m
+         WHERE d.imported IS NOT NULL AND m.word <> d.status""",
     ),
     (
         "job_state_is_logged",

@@ -124,9 +124,13 @@ def submit(
     task_type: str,
     priority: int,
     parent_id: int | None,
+    task_id: int | None = None,
 ) -> int:
-    """Register a task with its parameters as they came. Returns its id. The refiner reads them next."""
-    task_id = next_task_id()
+    """Register a task with its parameters as they came. Returns its id. The refiner reads them next.
+
+    `task_id`: the number that a production system has taken for it.
+    """
+    task_id = task_id or next_task_id()
     task = Task.objects.create(
         id=task_id,
         name=name,
@@ -151,10 +155,20 @@ def submit(
     return task_id
 
 
+_NEXT: Final = """
+SELECT n.number, EXISTS (SELECT 1 FROM t_task d WHERE d.taskid = n.number)
+  FROM (SELECT nextval('jedi_tasks_id_seq') AS number OFFSET 0) n
+"""
+
+
 def next_task_id() -> int:
+    """The next number of the sequence that no production system has written into T_TASK, be it one that it made up."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('jedi_tasks_id_seq')")
-        return int(cursor.fetchone()[0])
+        while True:
+            cursor.execute(_NEXT)
+            number, is_taken = cursor.fetchone()
+            if not is_taken:
+                return int(number)
 
 
 def note_on_task(task_id: int, *, by: str, reason: str) -> None:

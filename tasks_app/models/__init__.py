@@ -10,6 +10,7 @@ from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutpu
 from tasks_app.models.lock import ProcessLock
 from tasks_app.models.message import InMessage, Notification, OutMessage
 from tasks_app.models.periodic import PeriodicTask
+from tasks_app.models.production_system import FeedReader, ProductionCommand, ProductionTask
 from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
 from tasks_app.models.sandbox import Sandbox
 from tasks_app.models.scouting import ScoutReport
@@ -30,6 +31,7 @@ __all__ = [
     "EmptyQueue",
     "ErrorClass",
     "ErrorFingerprint",
+    "FeedReader",
     "File",
     "FileReplica",
     "FileRetry",
@@ -57,6 +59,8 @@ __all__ = [
     "PlannedOutput",
     "Preassignment",
     "ProcessLock",
+    "ProductionCommand",
+    "ProductionTask",
     "RetryNote",
     "RetryRule",
     "Sandbox",

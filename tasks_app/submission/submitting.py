@@ -176,9 +176,17 @@ def _check_rights(params: TaskParams, faults: Faults) -> None:
 
 
 @transaction.atomic
-def submit(submission: Submission, *, by: str, allow_active: bool = False, most_active: int | None = None) -> Submitted:
+def submit(
+    submission: Submission,
+    *,
+    by: str,
+    allow_active: bool = False,
+    most_active: int | None = None,
+    task_id: int | None = None,
+) -> Submitted:
     """Register the task, or let an older one of the same name run again with what may be changed.
 
+    A new task gets the number `task_id`, if one is given.
     With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
     is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
     Raises ParamErrors when its parent or something else that it names is unknown, a dataset that it would make is somebody
@@ -227,7 +235,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         faults.add("jobParameters", "sandbox", sentence(no))
     faults.take(lambda: _check_file_names(params, user))
     faults.raise_if_any()
-    task_id = task_moves.submit(
+    new_id = task_moves.submit(
         dict(submission.stored),
         name=params.task_name,
         user=user,
@@ -236,14 +244,15 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         task_type=params.task_type,
         priority=submission.priority,
         parent_id=parent_id,
+        task_id=task_id,
     )
-    serials.plan(task_id, params)
-    sandboxes.note_task(task_id, submission.stored)
+    serials.plan(new_id, params)
+    sandboxes.note_task(new_id, submission.stored)
     if by != user:
-        audit.record(by, "submit for", "task", task_id, details={"user": user})
+        audit.record(by, "submit for", "task", new_id, details={"user": user})
     if warnings:
-        task_moves.note_warnings(task_id, warnings, by=by)
-    return Submitted(task_id, decision, tuple(warnings))
+        task_moves.note_warnings(new_id, warnings, by=by)
+    return Submitted(new_id, decision, tuple(warnings))
 
 
 def _check_file_names(params: TaskParams, user: str) -> None:

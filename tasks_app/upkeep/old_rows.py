@@ -39,10 +39,12 @@ def delete_fingerprints(before: datetime, limit: int) -> int:
         return int(cursor.rowcount)
 
 
-# The message with the highest position stays: the next one follows it, and consumers may ask for what is behind it.
-_SENT = "sent < %s AND position < (SELECT max(position) FROM messages_out)"
+# The message with the highest position stays: the next one follows it, and consumers may ask for what is behind it. So do
+# those that a reader of the site itself has not come to.
+_SENT = """sent < %s AND position < (SELECT max(position) FROM messages_out)
+       AND position <= (SELECT coalesce(min(r.position), messages_out.position) FROM messages_out_readers r)"""
 
 
 def delete_sent_messages(before: datetime, limit: int) -> int:
-    """Delete messages that were sent long ago, but for the last one."""
+    """Delete messages that were sent long ago, but for the last one and those that are still to be read."""
     return delete_oldest("messages_out", _SENT, before, limit)

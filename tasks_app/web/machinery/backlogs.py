@@ -47,6 +47,11 @@ SOURCES: Final[dict[str, Source]] = {
     "commando": Source("commands", "SELECT 1 FROM task_commands WHERE comm_status IN ('waiting', 'working')"),
     "messages": Source("messages", "SELECT 1 FROM messages_out WHERE position IS NULL"),
     "message_processor": Source("messages", "SELECT 1 FROM messages_in WHERE processed IS NULL AND parked IS NULL"),
+    "production_systems": Source(
+        "rows",
+        """SELECT 1 FROM t_task WHERE status = 'waiting'
+           UNION ALL SELECT 1 FROM prodsys_comm WHERE comm_status = 'waiting'""",
+    ),
     "notification": Source("mails", "SELECT 1 FROM notifications WHERE sent IS NULL AND not_sent = ''"),
     "periodic": Source(
         "schedules", "SELECT 1 FROM periodic_tasks WHERE ended IS NULL AND next_due <= clock_timestamp()"

@@ -1,0 +1,35 @@
+"""The agent of production systems: takes what they write into T_TASK and PRODSYS_COMM, and writes back what became of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from jedisite.agents.passes import renew_lease
+from jedisite.agents.registry import Pass, agent
+from jedisite.vocabulary.words import plural
+from tasks_app.messaging import production_systems, states_back
+
+LIMIT = 200
+MESSAGES = 5000
+
+
+@agent("production_systems", every="5s", title="Serves tables of production systems")
+def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = None) -> Pass:
+    """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds."""
+    now = now or timezone.now()
+    served = refused = 0
+    for serve in (lambda: production_systems.import_next(now), production_systems.give_next_command):
+        while served < limit and (done := serve()) is not None:
+            served += 1
+            refused += bool(done.error)
+            renew_lease()
+    read, written = states_back.write_states(messages)
+    written += states_back.write_answers()
+    waiting = production_systems.rows_without_account()
+    notes = [
+        f"{plural(refused, 'row')} refused" if refused else "",
+        f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role" if waiting else "",
+    ]
+    return Pass(served + written, "; ".join(filter(None, notes)), more=served == limit or read == messages)
