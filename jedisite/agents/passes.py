@@ -193,7 +193,7 @@ def _make_due(names: tuple[str, ...]) -> None:
         )
 
 
-def take_due(limit: int = 50) -> list[str]:
+def take_due() -> list[str]:
     """Claim the agents that are due, for handing to django-q2, and set when they are due again. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -204,10 +204,10 @@ def take_due(limit: int = 50) -> list[str]:
                  WHERE due_at <= clock_timestamp() AND NOT paused
                    AND (lease_until IS NULL OR lease_until < clock_timestamp())
                    AND (queued_at IS NULL OR queued_at < clock_timestamp() - %s * interval '1 second')
-                 ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED)
+                 ORDER BY due_at FOR UPDATE SKIP LOCKED)
             RETURNING name
             """,
-            [QUEUED_FOR_S, limit],
+            [QUEUED_FOR_S],
         )
         return [name for (name,) in cursor.fetchall()]
 

@@ -15,6 +15,13 @@ class TransferKind(StrEnum):
     GATHER = "gather"
 
 
+KIND_WORDS: Final[Mapping[TransferKind, str]] = {
+    TransferKind.STAGE: "staging from tape",
+    TransferKind.COPY: "copying of inputs",
+    TransferKind.GATHER: "gathering of outputs",
+}
+
+
 class TransferStatus(StrEnum):
     """Of a rule, and of the request for one of its files."""
 

@@ -15,7 +15,7 @@ COUNT_CAP: Final = 10_000
 TONES: Final[Mapping[str, str]] = {
     # work goes on
     **dict.fromkeys(("scouting", "scouted", "running", "prepared", "picked", "working"), "run"),
-    **dict.fromkeys(("sent", "starting", "transferring", "merging"), "run"),
+    **dict.fromkeys(("sent", "starting", "transferring", "merging", "active"), "run"),
     # shares
     **dict.fromkeys(("on target",), "ok"),
     **dict.fromkeys(("over target",), "run"),

@@ -10,13 +10,13 @@ from django.db import transaction
 
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary.snapshot import Grid
-from tasks_app.generation.mergejobs import Made, make_merge_jobs
+from tasks_app.generation.mergejobs import Made, make_merge_jobs, merge_numbers
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
 from tasks_app.params.buildstep import BadBuildError
 from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.splitting.limits import SiteNumbers, TaskNumbers, limits_for
+from tasks_app.splitting.limits import MB, SiteNumbers, TaskNumbers, limits_for
 from tasks_app.splitting.merging import Heap, may_be_full, nothing_more
 
 log = structlog.get_logger(__name__)
@@ -26,18 +26,28 @@ WAITS = "its outputs wait to be merged"
 
 def due_tasks(heaps: Mapping[int, Sequence[Heap]], grid: Grid, now: datetime) -> list[int]:
     """Tasks with unmerged files of which merge jobs can be made now; none of a VO for which no jobs are made."""
-    rows = Task.objects.filter(pk__in=heaps).values_list("id", "split_rule", "vo")
+    columns = ("split_rule", "vo", "base_walltime", "merge_walltime", "merge_walltime_unit")
     config = configuration()
-    rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
-    return [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], grid, now)]
+    found = {
+        task.id: task
+        for task in Task.objects.filter(pk__in=heaps).only(*columns)
+        if config.get("jobgen", "JOB_SUBMISSION", vo=task.vo)
+    }
+    return [task_id for task_id, some in heaps.items() if task_id in found and _is_due(some, found[task_id], grid, now)]
 
 
-def _is_due(heaps: Sequence[Heap], rule: str, grid: Grid, now: datetime) -> bool:
+def _is_due(heaps: Sequence[Heap], task: Task, grid: Grid, now: datetime) -> bool:
     """Whether a merge job of a task can be full, or nothing more comes at a site."""
+    rule = SplitRule.parse(task.split_rule)
+    base = TaskNumbers(base_walltime_s=task.base_walltime)
+    numbers = merge_numbers(base, task.merge_walltime, task.merge_walltime_unit)
     for heap in heaps:
         site = grid.sites.get(heap.site)
-        room = SiteNumbers(max_work_dir_bytes=site.work_dir_mb * 2**20 if site and site.work_dir_mb else None)
-        limits = limits_for(SplitRule.parse(rule), TaskNumbers(), room, merging=True)
+        room = SiteNumbers(
+            max_work_dir_bytes=site.work_dir_mb * MB if site and site.work_dir_mb else None,
+            max_time_s=site.max_walltime_s or None if site else None,
+        )
+        limits = limits_for(rule, numbers, room, merging=True)
         if nothing_more(heap, now) or may_be_full(heap, limits):
             return True
     return False

@@ -36,7 +36,7 @@ from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.refining.policy import Transforms
 from tasks_app.splitting.chunk import InputFile
-from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, limits_for, merge_name_fields
+from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, merge_name_fields
 from tasks_app.splitting.merging import Heap, merged_streams, nothing_more
 from tasks_app.submission import sandboxes
 
@@ -136,7 +136,7 @@ class MergeFacts:
     def limits(self, site: SiteView) -> SplitLimits:
         return limits_for(
             self.first.rule,
-            self.first.numbers,
+            merge_numbers(self.first.numbers, self.first.task.merge_walltime, self.first.task.merge_walltime_unit),
             SiteNumbers(
                 cores=self.needs.cores_at(site),
                 core_power=site.core_power,
@@ -227,6 +227,11 @@ def _needs(first: TurnFacts) -> TaskNeeds:
         walltime_s=0,
         cpu_hs06s=0.0,
     )
+
+
+def merge_numbers(numbers: TaskNumbers, walltime: int | None, unit: str | None) -> TaskNumbers:
+    """The numbers by which merge jobs are cut: their own time for each MB that they read, once it is measured."""
+    return replace(numbers, walltime_s_per_mb=walltime if unit else None)
 
 
 def _row_of(dataset: Dataset) -> DatasetRow:

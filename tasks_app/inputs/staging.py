@@ -8,7 +8,7 @@ bunches of what is pending ready. A task with less than a bunch on disk is `stag
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -268,6 +268,17 @@ def _is_enough(cursor: psycopg.Cursor[Any], task_id: int, rule: SplitRule) -> bo
         return True
     chunks = chunks_to_wait(rule, to_scout=rule.get_int("US") == 2)
     return any(is_master and released_files(pending, chunks, rule.get_int("NF")) for is_master, pending, _ in found)
+
+
+def staged_by(tasks: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Files of each of these tasks that were staged, and those that had to be. Only of tasks with any."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT jeditaskid, sum(files_done), sum(files) FROM transfer_rules
+                WHERE jeditaskid = ANY(%s::bigint[]) AND kind = 'stage' AND status <> 'cancelled' GROUP BY 1""",
+            [numbers(tasks)],
+        )
+        return {task: (int(done), int(files)) for task, done, files in cursor.fetchall()}
 
 
 def staged_of(task_id: int) -> dict[str, tuple[int, int]]:

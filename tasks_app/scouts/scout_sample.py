@@ -12,8 +12,10 @@ from brokerage_app.grid.configured import configuration
 from brokerage_app.policy.parameters import PARAMETERS
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining.offered import MERGES
 from tasks_app.scouts.rules.scout_metrics import (
     SAMPLE_LIMIT,
+    WALLTIME_UNIT,
     JobSample,
     Measured,
     MetricSettings,
@@ -22,6 +24,7 @@ from tasks_app.scouts.rules.scout_metrics import (
     core_power_of,
     group_size_gb,
     measure,
+    measure_merge,
 )
 from tasks_app.scouts.rules.scout_verdict import ScoutLimits, configured
 from tasks_app.submission.resource_typing import with_type
@@ -197,6 +200,35 @@ def measure_task(task: Task, samples: Sequence[JobSample], rule: SplitRule) -> N
     if group is not None:
         rule = rule.having("NG", group)
     return Numbers(found, presets, samples, _columns(task, found), rule)
+
+
+_MERGES = """
+WITH chosen AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished' AND processingtype = %(merges)s
+                 ORDER BY pandaid DESC LIMIT %(limit)s)
+SELECT j.pandaid, coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, j.cpuconsumptiontime,
+       greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss), coalesce(i.mb, 0)
+  FROM chosen JOIN jobs j USING (pandaid)
+ CROSS JOIN LATERAL (SELECT (sum(fsize) / 1048576)::float8 AS mb FROM job_files f
+                      WHERE f.pandaid = j.pandaid AND f.type = 'input') i
+"""
+
+
+def merge_columns(cursor: psycopg.Cursor[Any], task: Task, limit: int = SAMPLE_LIMIT) -> dict[str, Any]:
+    """Attributes of the task that its latest finished merge jobs change: what the next ones are given."""
+    cursor.execute(_MERGES, {"task": task.id, "merges": MERGES, "limit": limit})
+    samples = [
+        JobSample(job_id, max(exec_s, 0.0), cpu_s, cores, max_pss_kb=pss_kb, input_mb=mb)
+        for job_id, exec_s, cpu_s, cores, pss_kb, mb in cursor.fetchall()
+    ]
+    if not samples:
+        return {}
+    found = measure_merge(samples, task.merge_walltime, task.merge_ram_count, settings_for(task))
+    columns: dict[str, Any] = {"merge_walltime_unit": WALLTIME_UNIT}
+    if found.walltime is not None:
+        columns["merge_walltime"] = found.walltime
+    if found.ram_mb is not None:
+        columns |= {"merge_ram_count": found.ram_mb, "merge_ram_unit": "MB"}
+    return columns
 
 
 def _columns(task: Task, found: Measured) -> dict[str, Any]:

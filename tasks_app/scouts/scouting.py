@@ -132,6 +132,8 @@ def _judge(
     rule = SplitRule.parse(task.split_rule)
     samples = scout_sample.samples_of(cursor, task.id)
     numbers = scout_sample.measure_task(task, samples, rule)
+    if rule.flag("MO"):
+        numbers = replace(numbers, columns={**numbers.columns, **scout_sample.merge_columns(cursor, task)})
     finished = max(progress.jobs_finished, len(samples))
     size = scout_sample.size_of(cursor, task.id, finished)
     view = ScoutView(

@@ -208,6 +208,7 @@ class Filler:
         if limits.merge_growth:
             largest = output + limits.merge_growth * max(size, *sizes, 0)
             output += limits.merge_growth * (size + sum(sizes))
+            walltime += limits.walltime_s_per_mb * sum(sizes) / MB
         return sum(wanted), size + sum(sizes), output, largest, events, walltime
 
     def _total_files(self, begin: int, end: int) -> int:

@@ -170,6 +170,7 @@ def _merge_limits(rule: SplitRule, task: TaskNumbers, site: SiteNumbers) -> Spli
         name_fields=merge_name_fields(rule),
         work_bytes=work_bytes,
         base_walltime_s=task.base_walltime_s or 0,
+        walltime_s_per_mb=task.walltime_s_per_mb or 0,
         boundaries=Boundaries.TOGETHER,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tasks_app.splitting.chunk import Chunk, End, Group, InputFile, Secondary
-from tasks_app.splitting.limits import MERGE_GROWTH, MOST_FILES, SplitLimits
+from tasks_app.splitting.limits import MB, MERGE_GROWTH, MOST_FILES, SplitLimits
 from tasks_app.splitting.splitter import split
 
 PATIENCE = timedelta(hours=1)
@@ -55,6 +55,9 @@ def may_be_full(heap: Heap, limits: SplitLimits) -> bool:
     if limits.events_per_job and heap.events >= limits.events_per_job:
         return True
     if limits.max_output_bytes and heap.size * MERGE_GROWTH >= limits.max_output_bytes:
+        return True
+    walltime = limits.base_walltime_s + limits.walltime_s_per_mb * heap.size / MB
+    if limits.walltime_s_per_mb and limits.max_walltime_s is not None and walltime >= limits.max_walltime_s:
         return True
     needs = heap.size * (1 + MERGE_GROWTH) + limits.work_bytes
     return limits.size_limit_bytes is not None and needs >= limits.size_limit_bytes

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from jedisite.database.sql import hot_cursor
-from tasks_app.domain.transfer_states import TRANSFER_OPEN, TransferStatus
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
 from tasks_app.transfers.link_settings import mover_settings
 from tasks_app.transfers.storages import local_storages
@@ -15,7 +18,7 @@ from tasks_app.transfers.storages import local_storages
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """A link between two endpoints. In files; `mbps`, `done` and `failed` are of the last hour; `why`: what they wait for."""
+    """A link between two endpoints. In files; `mbps`, `done` and `failed` are of the last hour; `why`: why files are queued."""
 
     source: str
     destination: str
@@ -33,9 +36,10 @@ _LINKS = """
 SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), count(*) FILTER (WHERE q.status = 'active'),
        count(*) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s),
        count(*) FILTER (WHERE q.status = 'done'), count(*) FILTER (WHERE q.status = 'failed'),
-       (sum(q.bytes) FILTER (WHERE q.status = 'done') / 1e6)::float8 / nullif(extract(epoch FROM (
-           SELECT sum(upper(b) - lower(b)) FROM unnest(range_agg(tstzrange(q.started, q.ended))
-                  FILTER (WHERE q.status = 'done' AND q.started < q.ended)) b)), 0)::float8,
+       (sum(CASE q.status WHEN 'done' THEN q.bytes WHEN 'active' THEN q.bytes_copied END) / 1e6)::float8
+           / nullif(extract(epoch FROM (
+           SELECT sum(upper(b) - lower(b)) FROM unnest(range_agg(tstzrange(q.started, coalesce(q.ended, q.moved_at)))
+                  FILTER (WHERE q.status IN ('done', 'active') AND q.started < coalesce(q.ended, q.moved_at))) b)), 0)::float8,
        min(q.created) FILTER (WHERE q.status = 'queued'),
        coalesce(max(q.error) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s), '')
   FROM transfer_requests q WHERE q.status IN ('queued', 'active') OR q.ended >= %(now)s - interval '1 hour'
@@ -49,18 +53,26 @@ def links(now: datetime) -> list[LinkUse]:
         cursor.execute(_LINKS, {"now": now})
         rows = cursor.fetchall()
     settings, stores = mover_settings(), local_storages()
+    reading: dict[str, int] = defaultdict(int)
+    for source, _, _, active, *_ in rows:
+        reading[source] += active
     found = []
     for source, destination, queued, active, waiting, done, failed, mbps, oldest, error in rows:
         is_tape = source in stores and stores[source].is_tape
         pace = settings.pace(source, destination, is_tape)
-        most = min(pace.at_once, settings.drives(source)) if is_tape else pace.at_once
+        drives = settings.drives(source) if is_tape else None
         why = ""
+        if queued == waiting:
+            pass
+        elif drives is not None and reading[source] >= drives:
+            why = f"the tape reads {plural(drives, 'file')} at a time"
+        elif active >= pace.at_once:
+            why = f"the link takes {plural(pace.at_once, 'file')} at a time"
+        else:
+            why = "the mover continues in its next turn"
         if waiting:
-            why = f"tried again later: {error}"
-        elif queued and active >= most:
-            why = f"{'the tape has' if is_tape else 'the link takes'} {most} at a time"
-        elif queued:
-            why = "the next turn of the mover"
+            again = f"{plural(waiting, 'file')} will be tried again: {error}"
+            why = f"{why}; {again}" if why else again
         found.append(LinkUse(source, destination, queued, active, waiting, done, failed, mbps, oldest, why))
     return found
 
@@ -75,7 +87,45 @@ def rules_of_note(most: int, task_id: int | None = None) -> Sequence[TransferRul
     return [*is_open, *failed]
 
 
-def waits_of(rules: Sequence[TransferRule]) -> dict[int, str]:
-    """Why rules wait: what the last of their files that failed so far failed for."""
-    rows = TransferRequest.objects.filter(rule__in=[rule.pk for rule in rules], status=TransferStatus.QUEUED)
-    return dict(rows.exclude(error="").order_by("id").values_list("rule_id", "error"))
+class NotedRule(NamedTuple):
+    """A rule with what it is for, and why it failed or waits."""
+
+    rule: TransferRule
+    what: str
+    why: str
+
+
+def noted(rules: Sequence[TransferRule], uses: Sequence[LinkUse]) -> list[NotedRule]:
+    """Rules with the last error of their queued files, else with why their link makes them wait."""
+    ways = {(use.source, use.destination): use.why for use in uses}
+    queued = TransferRequest.objects.filter(rule__in=[rule.pk for rule in rules], status=TransferStatus.QUEUED)
+    why: dict[int, str] = {}
+    rows = queued.values_list("rule_id", "error", "source", "destination").order_by("rule_id", "error", "-id")
+    for rule_id, error, source, destination in rows.distinct("rule_id", "error"):
+        why[rule_id] = f"a file will be tried again: {error}" if error else ways.get((source, destination), "")
+    return [NotedRule(rule, KIND_WORDS[TransferKind(rule.kind)], rule.error or why.get(rule.pk, "")) for rule in rules]
+
+
+class TaskTransfers(NamedTuple):
+    """What the rules of a task with one purpose and destination come to. Sizes in bytes."""
+
+    what: str
+    destination: str
+    rules: int
+    open: int
+    files: int
+    done: int
+    failed: int
+    size: int
+
+
+def of_task(task_id: int) -> list[TaskTransfers]:
+    """By purpose and destination; without rules that were cancelled."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT kind, destination, count(*), count(*) FILTER (WHERE status IN ('queued', 'active')), sum(files)::bigint,
+                      sum(files_done)::bigint, sum(files_failed)::bigint, sum(bytes)::bigint
+                 FROM transfer_rules WHERE jeditaskid = %s AND status <> 'cancelled' GROUP BY 1, 2 ORDER BY 1 DESC, 2""",
+            [task_id],
+        )
+        return [TaskTransfers(KIND_WORDS[TransferKind(kind)], *more) for kind, *more in cursor.fetchall()]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokerage_app.models import StorageEndpoint
-from jedisite.vocabulary.words import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,8 @@ def _storage(row: StorageEndpoint) -> Storage:
 
 
 def _why_not(row: StorageEndpoint, is_blacklisted: bool, way: str) -> str:
-    off = [name for name in (f"{way}_wan", f"{way}_lan") if str(row.states.get(name, "")).upper() == "OFF"]
+    doing = {"read": "reading", "write": "writing"}[way]
     if is_blacklisted:
-        return f"{row.name} is blacklisted for {way}"
-    return (
-        f"{plural(len(off), 'way')} to {way} {row.name} {'is' if len(off) == 1 else 'are'} off" if len(off) == 2 else ""
-    )
+        return f"{row.name} is blacklisted for {doing}"
+    is_off = all(str(row.states.get(f"{way}_{net}", "")).upper() == "OFF" for net in ("wan", "lan"))
+    return f"{doing} is switched off at {row.name}, over WAN and LAN" if is_off else ""

@@ -97,6 +97,32 @@ def test_ten_jobs_scout_and_the_rest_follows_with_what_they_measured() -> None:
     assert status(made) == "done"
 
 
+def test_merge_jobs_get_the_memory_and_the_time_that_those_of_the_scouts_took() -> None:
+    spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT0} ${OUTPUT0} ${TRN_LOG0}"}
+    Queue.objects.update(max_walltime_s=40_000)
+    made = scouting_task(30, mergeOutput=True, mergeSpec=spec)
+    pilot = Pilot()
+    finish(pilot.fetch(20), max_pss_kb=500 * MB)
+    settle()
+    (first,) = jobs(made, processing_type="pmerge")
+    assert (first.min_ram_mb, len(driving.inputs(first.id))) == (1800, 20), "nothing is known of merge jobs yet"
+    # 20 000 s for 20 MB, and half as much again
+    finish(pilot.fetch(20), seconds=21_000, max_pss_kb=3000 * MB, cpu_time_s=20_000)
+    settle()
+    seen = task(made)
+    assert (seen.merge_ram_count, seen.merge_ram_unit) == (3300, "MB")
+    assert (seen.merge_walltime, seen.merge_walltime_unit) == (1500, "kSI2kseconds")
+    later = pilot.fetch(20)
+    assert len(later) == 20
+    finish(later, max_pss_kb=500 * MB)
+    settle()
+    merges = [job for job in jobs(made, processing_type="pmerge") if job.id != first.id]
+    assert {job.min_ram_mb for job in merges} == {2970}
+    assert {len(driving.inputs(job.id)) for job in merges} == {26, 14}, "26 MB take 39 000 s and the base"
+    drive(pilot)
+    assert status(made) == "done"
+
+
 def test_a_task_no_larger_than_its_scouts_has_none() -> None:
     made = scouting_task(10)
     assert (status(made), len(jobs(made)), dataset(made).files_to_be_used) == ("running", 10, 10)

@@ -101,6 +101,8 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     datasets = serializers.SerializerMethodField()
     jobs = serializers.SerializerMethodField()
     verdict = serializers.SerializerMethodField()
+    super_status = serializers.CharField(read_only=True)
+    real_modification_time = serializers.DateTimeField(read_only=True)
 
     class Meta:
         model = Task

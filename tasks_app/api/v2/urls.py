@@ -27,6 +27,7 @@ from tasks_app.api.v2.queue_status import QueueHistoryViewSet, QueueStatusViewSe
 from tasks_app.api.v2.sample_resources import SampleViewSet
 from tasks_app.api.v2.share_resources import ShareViewSet
 from tasks_app.api.v2.token_resources import TokenViewSet
+from tasks_app.api.v2.transfer_resources import TransferRuleViewSet, TransferViewSet
 from tasks_app.api.v2.why_resources import (
     JobWhyViewSet,
     ShareWhyViewSet,
@@ -132,6 +133,9 @@ urlpatterns = [
     path("api/v2/queues/<path:pk>/", grid_resources.QueueViewSet.as_view(ONE), name="queue"),
     path("api/v2/storage/", grid_resources.StorageViewSet.as_view(LIST), name="storage"),
     path("api/v2/storage/<path:pk>/", grid_resources.StorageViewSet.as_view(ONE), name="storage-endpoint"),
+    path("api/v2/transfers/", TransferViewSet.as_view(LIST), name="transfers"),
+    path("api/v2/transfer-rules/", TransferRuleViewSet.as_view(LIST), name="transfer-rules"),
+    path("api/v2/transfer-rules/<bigint:pk>/", TransferRuleViewSet.as_view(ONE), name="transfer-rule"),
     path("api/v2/work-queues/", grid_resources.WorkQueueViewSet.as_view(LIST), name="work-queues"),
     path("api/v2/attention/", AttentionViewSet.as_view(LIST), name="attention"),
     path("api/v2/attention/<bigint:pk>/", AttentionViewSet.as_view({**ONE, "post": "act"}), name="attention-item"),

@@ -45,6 +45,8 @@ def staging_in_words(progress: Progress, now: datetime) -> str:
         speed = f"{progress.a_minute:.0f} arrive{'s' if round(progress.a_minute) == 1 else ''} a minute"
     elif progress.a_minute > 0:
         speed = f"{max(progress.a_minute * 60, 1):.0f} arrive an hour"
+    elif progress.left == progress.files:
+        speed = "none has arrived yet"
     else:
         speed = f"none arrived in the last {RATE_OVER.total_seconds() / 60:.0f} minutes"
     return f"waits for {progress.left} of {progress.files} files from tape, {speed} (as of {now:%H:%M:%S} UTC)"

@@ -83,6 +83,7 @@ class _Crowd:
         """Send the next request, if there is one; its time begins before the connection is made."""
         request = next(self.requests, None)
         if request is None:
+            self.close(client)
             return
         client.buffer = b""
         client.sent_at = time.perf_counter()
@@ -115,6 +116,8 @@ class _Crowd:
             self.close(client)
         if self.seen.seconds < self.limit_s and not self.seen.other:
             self.send(client)
+        else:  # the server would close a connection that is kept and not used, while others are still waited for
+            self.close(client)
 
     def close(self, client: _Client) -> None:
         if client.line is not None:

@@ -246,6 +246,22 @@ SELECT j.job, m.task, t.taskname || '.' || lpad(j.k::text, 6, '0') AS name, j.st
     """
 INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data, timestamp)
 SELECT job, task, try, 'finished', '{}', changed FROM made_rows WHERE status = 'holding'""",
+    # What assigned jobs wait to read comes from the nucleus, and what transferring ones have made goes there: a file a job.
+    """
+INSERT INTO transfer_rules (kind, destination, activity, jeditaskid, pandaid, username, status, files, files_done, files_failed,
+                            bytes, bytes_done, dataset, error, is_settled, created)
+SELECT CASE status WHEN 'assigned' THEN 'copy' ELSE 'gather' END,
+       CASE status WHEN 'assigned' THEN place ELSE coalesce(nucleus, place) END || '_DATADISK',
+       CASE status WHEN 'assigned' THEN 'Production Input' ELSE 'Production Output' END, task, job, username, 'queued', 1, 0, 0,
+       1000000000, 0, '', '', false, changed
+  FROM made_rows WHERE status IN ('assigned', 'transferring') ORDER BY job""",
+    """
+INSERT INTO transfer_requests (rule_id, scope, lfn, bytes, adler32, source, destination, url, status, attempt, bytes_copied,
+                               created, lockedby, has_part, error)
+SELECT t.id, 'made', t.pandaid || '.root', t.bytes, lpad(to_hex(t.pandaid), 8, '0'),
+       CASE t.kind WHEN 'copy' THEN coalesce(r.nucleus, r.place) ELSE r.place END || '_DATADISK', t.destination, '', t.status, 0,
+       0, t.created, '', false, ''
+  FROM made_rows r JOIN transfer_rules t ON t.pandaid = r.job WHERE r.status IN ('assigned', 'transferring') ORDER BY t.id""",
     # Every job has the line of its state; those of every fourth task have all lines.
     """
 INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)

@@ -186,6 +186,23 @@ def measure(samples: Sequence[JobSample], presets: Presets, settings: MetricSett
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MergeMeasured:
+    """What is written to the task of its merge jobs; None leaves the column. `walltime` is seconds for each MB that they read."""
+
+    walltime: int | None
+    ram_mb: int | None
+
+
+def measure_merge(
+    samples: Sequence[JobSample], walltime: int | None, ram_mb: int | None, settings: MetricSettings | None = None
+) -> MergeMeasured:
+    """The same for merge jobs, whose memory is that of the whole job. Neither number falls below the task's own."""
+    found = measure(samples, Presets(walltime=walltime, ram_unit="MB"), settings)
+    more = found.ram_mb is not None and found.ram_mb > (ram_mb or 0)
+    return MergeMeasured(found.walltime, found.ram_mb if more else None)
+
+
 def _ran(samples: Sequence[JobSample]) -> list[JobSample]:
     return [s for s in samples if s.exec_s > 0]
 

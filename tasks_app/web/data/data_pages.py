@@ -25,6 +25,7 @@ from tasks_app.api.v2.data_resources import DatasetFileViewSet, DatasetViewSet
 from tasks_app.domain import progress, words
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
+from tasks_app.inputs.staging import staged_by
 from tasks_app.lists.dataset_columns import DATASETS
 from tasks_app.lists.file_columns import DATASET_FILES
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
@@ -144,11 +145,12 @@ def data(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     waiting = Task.objects.filter(status__in=STAGING).order_by("-id")
     staging = list(waiting.only("id", "name", "status", "state_change_time", "modification_time")[: OTHERS + 1])
+    staged = staged_by([task.id for task in staging])
     return list_page.show(
         request,
         LISTING,
         tiles=_tiles(now),
-        staging=staging[:OTHERS],
+        staging=[(task, *staged.get(task.id, (0, 0))) for task in staging[:OTHERS]],
         more_staging=len(staging) > OTHERS,
         staging_statuses=",".join(STAGING),
         oldest_answer=ReplicaLookup.objects.aggregate(at=Min("at"))["at"],

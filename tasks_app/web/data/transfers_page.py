@@ -1,4 +1,4 @@
-"""The page of transfers: links with their queue, rate and failures, and rules with what they wait for."""
+"""The page of transfers: links with their queue, rate and failures, and rules with why they wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity.callers import Right, needs
-from jedisite.vocabulary.words import plural
+from jedisite.vocabulary.words import plural, thousands
 from tasks_app.transfers import link_use
 from tasks_app.web.lists.misspelt import takes
 
@@ -23,19 +23,19 @@ MOST_RULES: Final = 100
 def transfers(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     links, rules = link_use.links(now), link_use.rules_of_note(MOST_RULES)
-    waits = link_use.waits_of(rules)
     queued, active = sum(link.queued for link in links), sum(link.active for link in links)
     failed = sum(link.failed for link in links)
     sentence = (
-        f"{plural(active, 'file is', 'files are')} being copied, {queued} wait, {failed} failed in the last hour."
+        f"{plural(active, 'file is', 'files are')} being copied, {plural(queued, 'is', 'are')} queued; "
+        f"{thousands(failed)} failed in the last hour."
     )
     context = {
         "section": "data",
         "now": now,
         "links": links,
-        "rules": [(rule, rule.error or waits.get(rule.pk, "")) for rule in rules],
+        "rules": link_use.noted(rules, links),
         "more_rules": len(rules) == MOST_RULES,
         "sentence": sentence,
-        "tone": "wait" if failed else "run",
+        "tone": "warn" if failed else "run" if active else "wait",
     }
     return render(request, "tasks_app/transfers.html", context)

@@ -20,6 +20,8 @@ QUANTITIES: Final = (
     ("ram_count", "Memory", "ram_unit"),
     ("cpu_time", "CPU time", "cpu_time_unit"),
     ("walltime", "CPU time per MB of input", "=s"),
+    ("merge_ram_count", "Memory of merge jobs", "merge_ram_unit"),
+    ("merge_walltime", "CPU time of merge jobs per MB that they read", "=s"),
     ("out_disk_count", "Output per MB of input or per event", "out_disk_unit"),
     ("work_disk_count", "Work folder", "work_disk_unit"),
     ("io_intensity", "Input and output", "=kB/s"),
@@ -32,7 +34,7 @@ QUANTITIES: Final = (
 USED: Final = {"ram_count": "ram_used"}
 """What jobs used, of quantities of which more is asked for: with a margin, and no less than the least."""
 
-TOLD_IN_SECONDS: Final = ("cpu_time", "walltime")
+TOLD_IN_SECONDS: Final = ("cpu_time", "walltime", "merge_walltime")
 """Made of what jobs tell in whole seconds: 0 is not nothing."""
 
 

@@ -1,4 +1,4 @@
-"""The tab of a task with its datasets, where they lie, and its files."""
+"""The tab of a task with its datasets, where they lie, what is staged and moved for it, and its files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -15,15 +17,18 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import DatasetReplica
 from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.api.v2.data_resources import TaskFileViewSet
-from tasks_app.inputs.staging import staged_of
+from tasks_app.inputs.rules.staged import staging_in_words
+from tasks_app.inputs.staging import progress, staged_of
 from tasks_app.lists.file_columns import FILES
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.transfers import link_use
 from tasks_app.web.lists import cells, list_page
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
 
 DATASETS = 100
+RULES = 20
 NUMBER = re.compile("[0-9]{1,18}")
 COLUMN = FILES.by_name
 
@@ -68,7 +73,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
     for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
         places[replica.dataset].append(replica)
     made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
-    staged = staged_of(task_id)
+    staged, now = staged_of(task_id), timezone.now()
     catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
     return list_page.show(
         request,
@@ -83,5 +88,20 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
             for dataset in datasets[:DATASETS]
         ],
         more_datasets=len(datasets) > DATASETS,
-        now=timezone.now(),
+        now=now,
+        **_transfers(task_id, now),
     )
+
+
+def _transfers(task_id: int, now: datetime) -> dict[str, Any]:
+    """What is staged, copied and gathered for a task: sums, and the rules that are open or failed."""
+    sums = link_use.of_task(task_id)
+    if not any(sum.open or sum.failed for sum in sums):
+        return {"moving": sums}
+    rules, how_far = link_use.rules_of_note(RULES, task_id), progress(task_id)
+    return {
+        "moving": sums,
+        "staging": staging_in_words(how_far, now) if how_far.left else "",
+        "rules": link_use.noted(rules, link_use.links(now)),
+        "more_rules": len(rules) == RULES,
+    }

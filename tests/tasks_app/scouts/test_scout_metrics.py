@@ -20,6 +20,7 @@ from tasks_app.scouts.rules.scout_metrics import (
     expected_jobs,
     group_size_gb,
     measure,
+    measure_merge,
 )
 
 MB = 2**20
@@ -221,6 +222,16 @@ def test_leaks_and_efficiency() -> None:
     found = measure(sample, Presets())
     assert (found.leak_kb_s_per_core, found.leak_chi2) == (1.5, 2)
     assert found.cpu_efficiency_percent == (13 + 90) / 2
+
+
+@pytest.mark.parametrize(
+    ("walltime", "ram", "wanted"), [(None, None, (108, 1100)), (107, 1099, (108, 1100)), (108, 1100, (None, None))]
+)
+def test_merge_jobs_give_walltime_and_memory_that_never_fall(
+    walltime: int | None, ram: int | None, wanted: tuple[int | None, int | None]
+) -> None:
+    found = measure_merge([job(cpu_s=7200, input_mb=100, max_pss_kb=1000 * 1024)], walltime, ram)
+    assert (found.walltime, found.ram_mb) == wanted
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_failure_is_tried_again_with_growing_waits_and_then_the_rule_fails_wit
     assert site.turn().ended == 1
     failed = rule(rule_id)
     assert (failed.status, failed.files_failed) == ("failed", 1)
-    assert failed.error == "f1 could not be copied to B_DISK: B_DISK is blacklisted for write"
+    assert failed.error == "f1 could not be copied to B_DISK: B_DISK is blacklisted for writing"
     StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=False)
     assert site.turn(10_000).ended == 0 and rule(rule_id).status == "failed"
 

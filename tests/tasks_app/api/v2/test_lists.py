@@ -93,6 +93,20 @@ TABLES: dict[str, dict[str, str]] = {
         "last_seen": MOMENT,
     },
     "job_failures": {"pandaid": "i", "fingerprint_id": "(SELECT min(id) FROM error_fingerprints)", "ended": MOMENT},
+    "transfer_rules": {
+        "kind": "'copy'",
+        "status": "'queued'",
+        "destination": "'DISK'",
+        "jeditaskid": TIES,
+        "files": "1",
+    },
+    "transfer_requests": {
+        "rule_id": "(SELECT min(id) FROM transfer_rules)",
+        "lfn": "'f' || i",
+        "status": "'queued'",
+        "bytes": "i",
+        "destination": "'DISK'",
+    },
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }
 NEEDED = {"files/": {"lfn": "same"}}
@@ -128,7 +142,7 @@ def walk(client: Client, path: str, parameters: dict[str, str]) -> list[dict[str
     pages = [answer.json()]
     assert pages[0]["previous"] is None
     while url := pages[-1]["next"]:
-        assert len(pages) < 20, path
+        assert len(pages) < 100, path
         pages.append(client.get(url).json())
     back = pages[-1]
     for page in reversed(pages[:-1]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
+from tasks_app.domain.transfer_states import TransferKind
+from tasks_app.models import Task
+from tasks_app.transfers import link_use
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
 pytestmark = pytest.mark.django_db
@@ -35,8 +38,8 @@ def text(reader: Any) -> str:
 
 def test_without_transfers_it_says_so(reader: Any, site: Storages) -> None:
     page = text(reader)
-    assert "0 files are being copied, 0 wait, 0 failed in the last hour." in page
-    assert "Nothing is being transferred" in page and "No rule is open" in page
+    assert "0 files are being copied, 0 are queued; 0 failed in the last hour." in page
+    assert "No transfers in the last hour" in page and "No rules are open" in page
 
 
 def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> None:
@@ -46,9 +49,9 @@ def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> 
     rule_id = site.rule("B_DISK", ["f1", "f2", "f3"], job_id=77)
     site.turn()
     page = text(reader)
-    assert "1 file is being copied, 2 wait, 0 failed in the last hour." in page
-    assert "the link takes 1 at a time" in page
-    assert f"copy {rule_id}" in page and "/jobs/77/" in page and "0 of 3" in page
+    assert "1 file is being copied, 2 are queued; 0 failed in the last hour." in page
+    assert page.count("the link takes 1 file at a time") == 2, "at the link and at the rule"
+    assert f">{rule_id}</th>" in page and "copying of inputs" in page and "/jobs/77/" in page and "0 of 3" in page
 
 
 def test_a_failure_says_its_cause(reader: Any, site: Storages) -> None:
@@ -57,7 +60,76 @@ def test_a_failure_says_its_cause(reader: Any, site: Storages) -> None:
     StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
     site.rule("B_DISK", ["f1"])
     site.turn()
-    assert "tried again later: B_DISK is blacklisted for write" in text(reader)
+    assert text(reader).replace("<wbr>", "").count("file will be tried again: B_DISK is blacklisted for writing") == 2
     site.turn(timedelta(hours=2).total_seconds())
     page = text(reader)
     assert "1 failed in the last hour" in page and "could not be copied to" in page
+
+
+def test_the_rate_of_a_link_is_seen_while_its_first_file_is_copied(site: Storages) -> None:
+    configure("LINK_RATE", 0.0001)
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    site.rule("B_DISK", ["f1"])
+    site.turn()
+    site.turn(5)
+    (link,) = link_use.links(site.now)
+    assert (link.active, link.done) == (1, 0) and link.mbps == pytest.approx(0.0001)
+
+
+def test_the_tab_of_a_task_shows_what_is_staged_and_copied_for_it(
+    reader: Any, site: Storages, make_task: Callable[..., Task]
+) -> None:
+    site.add("TAPE", is_tape=True)
+    configure("TAPE_DRIVES", 1)
+    configure("LINK_RATE", 0.0001)
+    site.dataset("lab.in", "TAPE", ["f1", "f2", "f3"])
+    task = make_task(status="staging")
+    page = f"/tasks/{task.id}/inputs/"
+    assert "Staging and transfers" not in reader.get(page).content.decode()
+    site.rule("B_DISK", ["f1", "f2"], TransferKind.STAGE, task_id=task.id, dataset="lab.in")
+    gathered = site.rule("A_DISK", ["f3"], TransferKind.GATHER, task_id=task.id, job_id=77)
+    site.turn()
+    text = " ".join(reader.get(page).content.decode().split())
+    assert "Staging and transfers" in text
+    assert "The task waits for 2 of 2 files from tape, none has arrived yet (as of " in text
+    assert ">Staging from tape</th>" in text and ">Gathering of outputs</th>" in text
+    assert f">{gathered}</th>" in text and "the tape reads 1 file at a time" in text
+    assert ">0 of 2</a>" in reader.get("/data/", follow=True).content.decode()
+
+
+def test_the_api_lists_rules_and_transfers_by_their_filters(
+    api: Callable[..., Any], site: Storages, make_task: Callable[..., Task]
+) -> None:
+    configure("TRANSFER_ATTEMPTS", 1)
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"])
+    task = make_task()
+    first = site.rule("B_DISK", ["f1"], task_id=task.id, job_id=77, user="ada", dataset="lab.in")
+    site.turn()
+    second = site.rule("A_DISK", ["f2"], TransferKind.GATHER)
+    client = api("user")
+
+    def ids(path: str, field: str = "id") -> list[int]:
+        answer = client.get(f"/api/v2/{path}")
+        assert answer.status_code == 200, answer.content
+        return [row[field] for row in answer.json()["results"]]
+
+    assert ids("transfer-rules/") == [second, first]
+    for by in (
+        f"task={task.id}",
+        "job=77",
+        "user=ada",
+        "dataset=lab.in",
+        "kind=copy",
+        "status=done",
+        "destination=B_DISK",
+    ):
+        assert ids(f"transfer-rules/?{by}") == [first], by
+    assert ids("transfer-rules/?status=queued,active") == [second]
+    assert ids("transfer-rules/?created_before=2026-01-01") == []
+    for by in (f"rule={first}", f"task={task.id}", "job=77", "status=done", "lfn=f1", "destination=B_DISK"):
+        assert ids(f"transfers/?{by}", "rule_id") == [first], by
+    assert len(ids("transfers/?source=A_DISK&scope=lab")) == 2
+    one = client.get(f"/api/v2/transfer-rules/{first}/").json()
+    assert (one["files_done"], one["status"]) == (1, "done") and "report" not in one
+    assert client.post("/api/v2/transfer-rules/", {}).status_code == 405
+    assert client.get("/api/v2/transfers/?status=odd").status_code == 422
