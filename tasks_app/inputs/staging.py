@@ -27,7 +27,7 @@ from tasks_app.models import Dataset, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.transfers import replicas, requesting, settling
 from tasks_app.transfers.requesting import Wanted, WantedFile
-from tasks_app.transfers.storages import local_storages
+from tasks_app.transfers.storages import Storage, local_storages
 
 ME: Final = "data_carousel"
 _OPEN: Final = (TransferStatus.QUEUED, TransferStatus.ACTIVE)
@@ -35,7 +35,7 @@ _UNSETTLED: Final = "r.jeditaskid = %(task)s AND r.kind = 'stage' AND NOT r.is_s
 
 
 class NoDiskError(RuntimeError):
-    """Inputs lie on tape, and there is no disk to which they could be brought; the sentence says so."""
+    """Inputs lie on tape, and this site has no disk to which they could ever be brought; the sentence says so."""
 
 
 def applies(task: Feeding, dataset: Dataset) -> bool:
@@ -58,7 +58,8 @@ SELECT DISTINCT ON (c.scope, c.lfn) coalesce(c.scope, ''), c.lfn, coalesce(c.fsi
 def request(task: Feeding, dataset: Dataset, target: FeedTarget) -> int:
     """Files that are `staging` and for which nobody has asked yet: those on disk are pending, the others get a rule.
 
-    Returns how many files of the dataset are staging. Raises LostClaimError, and NoDiskError when no disk takes files.
+    Returns how many files of the dataset are staging. Raises LostClaimError, and NoDiskError when there is no disk and no
+    job has had a file yet.
     """
     with hot_cursor() as cursor:
         hold(cursor, task.id, task.fence)
@@ -101,16 +102,16 @@ def _add_rules(
     files: list[WantedFile],
     places: dict[replicas.Name, list[replicas.Place]],
 ) -> None:
-    """One rule for each disk to which files of the dataset go."""
+    """One rule for each disk to which files of the dataset go; one without a destination while no disk takes files."""
     if not files:
         return
     stores = local_storages()
-    disks = [Disk(one.name, one.site) for one in stores.values() if not one.is_tape and not one.why_not_written]
-    if not disks:
+    disks = _disks(stores)
+    if all(one.is_tape for one in stores.values()) and not dataset.files_used:
         tapes = sorted({p.endpoint for p in places[files[0].scope, files[0].lfn]})
         raise NoDiskError(
             f"{plural(len(files), 'file')} of {dataset.name} {'is' if len(files) == 1 else 'are'} on tape only "
-            f"({', '.join(tapes)}), and no storage on disk of this site takes files"
+            f"({', '.join(tapes)}), and this site has no storage on disk"
         )
     shares: dict[str, list[WantedFile]] = defaultdict(list)
     for file in files:
@@ -123,6 +124,28 @@ def _add_rules(
             for where, share in sorted(shares.items())
         ],
     )
+
+
+def _disks(stores: Mapping[str, Storage]) -> list[Disk]:
+    """Those that take files now."""
+    return [Disk(one.name, one.site) for one in stores.values() if not one.is_tape and not one.why_not_written]
+
+
+def _find_disks(cursor: psycopg.Cursor[Any], rules: list[int]) -> int:
+    """Rules that were made while no disk took files get one, if there is one now. Returns how many did."""
+    stores = local_storages()
+    disks = _disks(stores)
+    if not disks:
+        return 0
+    cursor.execute(
+        "SELECT rule_id, array_agg(DISTINCT source) FROM transfer_requests WHERE rule_id = ANY(%s::bigint[]) GROUP BY 1",
+        [numbers(rules)],
+    )
+    found = {
+        rule: destination(disks, {stores[name].site for name in sources if name in stores})
+        for rule, sources in cursor.fetchall()
+    }
+    return requesting.give_destinations(cursor, found)
 
 
 def is_to_wait(task: Feeding) -> bool:
@@ -145,13 +168,14 @@ def progress(task_id: int) -> Progress:
     with hot_cursor() as cursor:
         cursor.execute(
             """SELECT coalesce(sum(r.files), 0), coalesce(sum(r.files - r.files_done - r.files_failed), 0), min(r.created),
-                      clock_timestamp() FROM transfer_rules r WHERE r.jeditaskid = %s AND r.kind = 'stage'
+                      clock_timestamp(), coalesce(bool_or(r.destination = ''), false)
+                 FROM transfer_rules r WHERE r.jeditaskid = %s AND r.kind = 'stage'
                                                                AND r.status <> 'cancelled'""",
             [task_id],
         )
         row = cursor.fetchone()
         assert row is not None
-        files, left, since, now = row
+        files, left, since, now, is_without = row
         if not left:
             return Progress(int(files), 0, 0.0)
         begin = max(since, now - RATE_OVER)
@@ -162,7 +186,7 @@ def progress(task_id: int) -> Progress:
         )
         row = cursor.fetchone()
     minutes = max((now - begin).total_seconds() / 60, 1.0)
-    return Progress(int(files), int(left), (row[0] if row else 0) / minutes)
+    return Progress(int(files), int(left), (row[0] if row else 0) / minutes, has_no_disk=is_without)
 
 
 def tasks_to_settle() -> list[int]:
@@ -199,12 +223,15 @@ def settle_task(task_id: int) -> int:
         if row is None or row[0] in TASK_FINAL:
             return _end(cursor, task_id, "its task has ended" if row else "its task is gone")
         cursor.execute(
-            f"SELECT r.id, r.status FROM transfer_rules r WHERE {_UNSETTLED} ORDER BY r.id",  # noqa: S608 - a constant of ours
+            f"SELECT r.id, r.status, r.destination FROM transfer_rules r WHERE {_UNSETTLED} ORDER BY r.id",  # noqa: S608
             {"task": task_id},
         )
         # Before the requests are read: a rule that ends after this moment is for the next time.
-        over = [rule for rule, status in cursor.fetchall() if status not in _OPEN]
+        rules = cursor.fetchall()
+        over = [rule for rule, status, _ in rules if status not in _OPEN]
         moved = _settle_files(cursor, task_id)
+        if without := [rule for rule, status, where in rules if status in _OPEN and not where]:
+            moved += _find_disks(cursor, without)
         if over:
             settling.settled(cursor, over)
         if row[0] == TaskStatus.STAGING and _is_enough(cursor, task_id, SplitRule.parse(row[1])):

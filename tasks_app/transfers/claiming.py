@@ -48,7 +48,7 @@ class Held(NamedTuple):
 _LOADS = """
 SELECT source, destination, count(*) FILTER (WHERE status = 'active'),
        count(*) FILTER (WHERE status = 'queued' AND (next_try IS NULL OR next_try <= %(now)s))
-  FROM transfer_requests WHERE status IN ('queued', 'active') GROUP BY 1, 2 ORDER BY 1, 2
+  FROM transfer_requests WHERE status IN ('queued', 'active') AND destination <> '' GROUP BY 1, 2 ORDER BY 1, 2
 """
 # A file that is being brought to a place, or twice among those picked, waits for its turn: it is there then.
 _CLAIM = """

@@ -62,7 +62,9 @@ def links(now: datetime) -> list[LinkUse]:
         pace = settings.pace(source, destination, is_tape)
         drives = settings.drives(source) if is_tape else None
         why = ""
-        if queued == waiting:
+        if not destination:
+            why = "no storage on disk takes files"
+        elif queued == waiting:
             pass
         elif drives is not None and reading[source] >= drives:
             why = f"the tape reads {plural(drives, 'file')} at a time"

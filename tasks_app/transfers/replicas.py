@@ -37,7 +37,8 @@ firsts AS (
 coming AS (
     SELECT DISTINCT n.scope, n.lfn, q.destination, q.url, 'copying'::text FROM named n
       JOIN transfer_requests q ON q.scope = n.scope AND q.lfn = n.lfn AND q.status IN ('queued', 'active')
-     WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE (k.scope, k.lfn, k.endpoint) = (n.scope, n.lfn, q.destination))
+     WHERE q.destination <> ''
+       AND NOT EXISTS (SELECT 1 FROM kept k WHERE (k.scope, k.lfn, k.endpoint) = (n.scope, n.lfn, q.destination))
        AND NOT EXISTS (SELECT 1 FROM firsts k WHERE (k.scope, k.lfn, k.endpoint) = (n.scope, n.lfn, q.destination)))
 SELECT p.scope, p.lfn, p.endpoint, p.url,
        CASE WHEN p.status = 'available' AND coalesce(e.is_tape, false) THEN 'tape' ELSE p.status END

@@ -61,7 +61,7 @@ class WantedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A rule that is to be made: what it is for, where to, and which files."""
+    """A rule that is to be made: what it is for, where to, and which files. Without a destination it waits for one."""
 
     kind: TransferKind
     destination: str
@@ -138,6 +138,27 @@ def _store_rules(cursor: psycopg.Cursor[Any], wanted: Sequence[Wanted]) -> list[
         ],
     )
     return ids
+
+
+def give_destinations(cursor: psycopg.Cursor[Any], destinations: Mapping[int, str]) -> int:
+    """Rules that were made without a destination, and the requests for their files, get one. Returns how many rules did.
+
+    Nobody serves them before. In the caller's transaction.
+    """
+    given = 0
+    for rule, where in sorted(destinations.items()):
+        cursor.execute(
+            "UPDATE transfer_rules SET destination = %s WHERE id = %s AND destination = '' AND status = 'queued'",
+            [where, rule],
+        )
+        given += cursor.rowcount
+        cursor.execute(
+            "UPDATE transfer_requests SET destination = %s WHERE rule_id = %s AND destination = '' AND status = 'queued'",
+            [where, rule],
+        )
+    if given:
+        kick("mover", at_most_every_s=0.3)
+    return given
 
 
 def _source(

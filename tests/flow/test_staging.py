@@ -19,16 +19,19 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
+from jedisite.models import Trouble
 from tasks_app.agents import data_carousel, feeder, refiner
 from tasks_app.agents.watchdogs import user_caps
 from tasks_app.ddm.local_files import file_url
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
-from tasks_app.models import JobFile, TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.models import CatalogueDataset, JobFile, TaskStatusLog, TransferRequest, TransferRule
 from tasks_app.submission import command_queue
+from tasks_app.transfers import link_use
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive
+from tests.tasks_app.lifecycle.test_troubles import planted
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -49,9 +52,9 @@ def lfns(*numbers: int) -> list[str]:
     return [f"lab.in.{number:05d}" for number in numbers]
 
 
-def staged_task(**more: Any) -> int:
+def staged_task(name: str = "lab.t", **more: Any) -> int:
     wishes = {"inputPreStaging": True, "nFilesPerJob": 1, "nChunksToWait": 2, **more}
-    return submit(parameters("lab.t", reads("lab.in"), **wishes))
+    return submit(parameters(name, reads("lab.in"), **wishes))
 
 
 def by_status(task_id: int) -> dict[str, int]:
@@ -149,13 +152,76 @@ def test_a_task_none_of_whose_files_can_be_staged_breaks_and_says_so(site: Stora
     assert "1 file is lost" in (task(made).error_dialog or "")
 
 
-def test_without_a_disk_that_takes_files_the_task_breaks_and_says_so(site: Storages) -> None:
+def test_a_task_waits_while_no_disk_takes_files(site: Storages) -> None:
     site.dataset("lab.in", "TAPE", lfns(0, 1))
     StorageEndpoint.objects.filter(name="DISK").update(blacklisted_write=True)
     made = staged_task()
     carry()
+    assert status(made) == "staging"
+    assert "2 files from tape, none has arrived yet; no storage on disk takes files" in (task(made).error_dialog or "")
+    StorageEndpoint.objects.filter(name="DISK").update(blacklisted_write=False)
+    carry()
+    site.turn()
+    carry(Pilot().work)
+    assert by_status(made) == {"finished": 2}
+
+
+def test_where_there_is_no_disk_at_all_the_task_breaks_and_says_so(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    StorageEndpoint.objects.filter(name="DISK").delete()
+    made = staged_task()
+    carry()
     assert status(made) == "broken"
-    assert "2 files of lab.in are on tape only (TAPE), and no storage on disk" in (task(made).error_dialog or "")
+    assert "2 files of lab.in are on tape only (TAPE), and this site has no storage on disk" in (
+        task(made).error_dialog or ""
+    )
+
+
+def test_late_files_wait_for_a_disk_when_all_disks_have_gone_and_come_when_one_is_back(site: Storages) -> None:
+    site.dataset("lab.in", "DISK", lfns(0))
+    site.dataset("lab.in", "TAPE", lfns(1))
+    CatalogueDataset.objects.update(open=True)
+    made = staged_task(runUntilClosed=True, nChunksToWait=1)
+    carry()
+    site.turn()
+    pilot = Pilot()
+    carry(pilot.work)
+    assert by_status(made) == {"finished": 2}
+    StorageEndpoint.objects.filter(name="DISK").update(blacklisted_write=True)
+    site.dataset("lab.in", "TAPE", lfns(2))
+    site.dataset("lab.in", "DISK", lfns(3))
+    look_again()
+    carry(pilot.work)
+    assert by_status(made) == {"finished": 3, "staging": 1}, "what is on disk does not wait for the other"
+    assert_books_balance()
+    assert site.turn(4000).ended == 0 and site.turn(4000).ended == 0, "no attempt is used up"
+    sentence = next(gate["sentence"] for gate in why(task(made))["gates"] if gate["name"] == "inputs")
+    assert "waits for 1 of 2 files from tape" in sentence and "no storage on disk takes files" in sentence
+    (link,) = [one for one in link_use.links(timezone.now()) if not one.destination]
+    assert (link.queued, link.why) == (1, "no storage on disk takes files")
+    StorageEndpoint.objects.filter(name="DISK").update(blacklisted_write=False)
+    carry()
+    assert TransferRule.objects.latest("id").destination == "DISK"
+    site.turn()
+    carry(pilot.work)
+    assert by_status(made) == {"finished": 4}
+    assert_books_balance()
+
+
+def test_one_task_that_cannot_be_settled_holds_up_no_other(site: Storages, caplog: pytest.LogCaptureFixture) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    first, second = staged_task(), staged_task("lab.u")
+    carry()
+    site.turn()
+    site.turn()
+    with planted("jedi_tasks", "jeditaskid", first, "status"):
+        data_carousel.run()
+        assert (status(first), status(second)) == ("staging", "defined")
+        assert (Trouble.objects.get().agent, Trouble.objects.get().subject) == ("data_carousel", first)
+    caplog.clear()
+    Trouble.objects.update(next_try=timezone.now())
+    data_carousel.run()
+    assert (status(first), Trouble.objects.exists()) == ("defined", False)
 
 
 def test_late_files_on_tape_are_staged_as_well(site: Storages) -> None:

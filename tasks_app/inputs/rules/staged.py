@@ -22,11 +22,15 @@ class Disk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Files that a task has had staged, those that are still to come, and how many arrive a minute."""
+    """Files that a task has had staged, those that are still to come, and how many arrive a minute.
+
+    has_no_disk   some of them have no destination, because no storage on disk takes files
+    """
 
     files: int
     left: int
     a_minute: float
+    has_no_disk: bool = False
 
 
 def is_on_tape_only(statuses: Collection[ReplicaStatus]) -> bool:
@@ -49,4 +53,6 @@ def staging_in_words(progress: Progress, now: datetime) -> str:
         speed = "none has arrived yet"
     else:
         speed = f"none arrived in the last {RATE_OVER.total_seconds() / 60:.0f} minutes"
+    if progress.has_no_disk:
+        speed += "; no storage on disk takes files"
     return f"waits for {progress.left} of {progress.files} files from tape, {speed} (as of {now:%H:%M:%S} UTC)"
