@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 from brokerage_app.cases.case import Case
@@ -18,8 +19,9 @@ ANALYSIS: Final = "analysis"
 PRODUCTION: Final = "production"
 UNIFIED_SWITCH: Final = "grandly_unified"
 ANYWHERE: Final = ("", "WORLD")
-UNCHANGED_S: Final = 24 * 3600
-PUT_ASIDE_S: Final = 6 * 3600
+UNCHANGED: Final = timedelta(hours=24)
+PUT_ASIDE: Final = timedelta(hours=6)
+"""Merging goes elsewhere when its files have not changed for so long, and nobody has taken them for so long."""
 _WISHES: Final[tuple[Filter[Case, SiteView], ...]] = (policy.not_excluded, policy.included)
 
 
@@ -82,21 +84,23 @@ def in_order(grid: Grid) -> tuple[str, ...]:
 
 
 def bound_queues(needs: TaskNeeds, grid: Grid) -> frozenset[str]:
-    """Names of the queues to which work is bound; empty when it is to none."""
+    """Names of the queues to which work is bound; empty when it is to none. Merging is bound where its files are."""
     given = (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites
-    if not given or (needs.merging and _is_timed_out(needs)):
+    if not given or (needs.merging and waited_long(needs)):
         return frozenset()
     named = frozenset(given)
     found = {s.name for s in grid.sites.values() if not s.is_parent and (s.name in named or s.parent in named)}
     if needs.merging:
-        found |= _reading(grid, found)
+        # Where the queue is gone whose jobs have written the files, they may be merged anywhere.
+        return frozenset(found | _reading(grid, found))
     # A name that nobody knows still binds.
     return frozenset(found) or named
 
 
-def _is_timed_out(needs: TaskNeeds) -> bool:
+def waited_long(needs: TaskNeeds) -> bool:
     """Whether merging has waited so long for the queue that has the files that it may go elsewhere."""
-    return (needs.unchanged_s or 0) > UNCHANGED_S and (needs.frozen_s or 0) > PUT_ASIDE_S
+    unchanged_s, put_aside_s = needs.unchanged_s or 0, needs.frozen_s or 0
+    return unchanged_s > UNCHANGED.total_seconds() and put_aside_s > PUT_ASIDE.total_seconds()
 
 
 def _reading(grid: Grid, queues: Collection[str]) -> set[str]:

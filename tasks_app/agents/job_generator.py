@@ -43,7 +43,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     if not claimed and not first:
         return Pass()
     around = read_pass(throttle, condition, values)
-    made = prepro.generate(first, around.view.grid, timezone.now(), around.read_at)
+    made = prepro.generate(first, around.view, timezone.now(), around.read_at)
     eager, more = False, False
 
     def turn(task_id: int, fence: int) -> None:

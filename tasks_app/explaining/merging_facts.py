@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tasks_app.domain.states import JobStatus
-from tasks_app.models import Job, JobRetryHistory
+from tasks_app.generation.merge_turns import WAITS
+from tasks_app.models import Job, JobRetryHistory, Task
 from tasks_app.models.job import JobColumns
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 
@@ -36,13 +37,28 @@ def of_job(job: JobColumns) -> Merging | None:
     merge_job = Job.objects.filter(pk=latest).first() if latest else None
     if job.status == JobStatus.FINISHED:
         return Merging("Its output was merged by", (merge_job,)) if merge_job else None
+    failed = merge_job is not None and merge_job.status in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
+    if merge_job is None or failed:
+        said = _note(job)
+        if said:
+            return Merging(said)
     if merge_job is None:
         return Merging(
             "Its output waits to be merged: until a merge job is full, or no job of the task is left at the site."
         )
-    if merge_job.status in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED):
+    if failed:
         return Merging("Its output waits to be merged again, after", (merge_job,))
+    if merge_job.site != job.site:
+        return Merging(
+            f"Its output is merged at {merge_job.site}, since {job.site} took no merge jobs, by", (merge_job,)
+        )
     return Merging("Its output waits to be merged by", (merge_job,))
+
+
+def _note(job: JobColumns) -> str:
+    """The sentence on the task that the queue of this job takes no merge jobs; "" when it takes them."""
+    note = Task.objects.filter(pk=job.task_id).values_list("error_dialog", flat=True).first() or ""
+    return f"{note[0].upper()}{note[1:]}." if note.startswith(WAITS) and f"{job.site}: " in note else ""
 
 
 def sentence_on(job: JobColumns) -> str:

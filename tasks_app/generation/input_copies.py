@@ -7,7 +7,7 @@ machine: elsewhere pilots fetch what they need themselves.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind
 from tasks_app.lifecycle.job_moves import move_some
 from tasks_app.transfers import replicas
 from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
-from tasks_app.transfers.storages import local_storages
+from tasks_app.transfers.storages import Storage, local_storages
 
 ANALYSIS = frozenset({"user", "panda"})
 
@@ -43,6 +43,16 @@ def copy_place(needs: TaskNeeds, site: SiteView, label: str) -> CopyPlace | None
     stores = local_storages()
     if not any(name in stores for places in away for name in places):
         return None
+    return _place(reads, stores)
+
+
+def place_of_merging(site: SiteView, label: str) -> CopyPlace | None:
+    """The same for merge jobs at another queue than that whose jobs have written the files: which of them are there is seen when
+    they are asked for."""
+    return _place((site.analysis_inputs if label in ANALYSIS else ()) or site.inputs, local_storages())
+
+
+def _place(reads: tuple[str, ...], stores: Mapping[str, Storage]) -> CopyPlace | None:
     there = [name for name in reads if name in stores and not stores[name].is_tape and not stores[name].why_not_written]
     return CopyPlace(there[0], reads) if there else None
 

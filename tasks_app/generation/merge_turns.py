@@ -10,7 +10,8 @@ from django.db import transaction
 
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary.snapshot import Grid
-from tasks_app.generation.mergejobs import Made, make_merge_jobs, merge_numbers
+from tasks_app.generation.merge_facts import merge_numbers
+from tasks_app.generation.mergejobs import Made, make_merge_jobs
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task
 from tasks_app.params.buildstep import BadBuildError

@@ -5,47 +5,39 @@ One transaction a task: its row is locked, then the jobs whose files are taken, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.brokers import generic
+from brokerage_app.brokers import merging
+from brokerage_app.filters.candidates import PUT_ASIDE, UNCHANGED, waited_long
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary import codes
-from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.domain.states import TaskStatus
+from tasks_app.generation.input_copies import CopyPlace, place_of_merging
 from tasks_app.generation.job_building import library_at
 from tasks_app.generation.job_rows import SiteJobs
+from tasks_app.generation.merge_facts import MergeFacts, read_merge
 from tasks_app.generation.picker import FIELDS, pick
-from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts, job_walltime_s
 from tasks_app.generation.rules.merge_plan import MASTER, plan_merges
-from tasks_app.generation.rules.sources import DatasetRow, Picked, Source
+from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, store
-from tasks_app.generation.turn_facts import TurnFacts, masters_of, read_turn, row_of, stream_of
-from tasks_app.models import Dataset, OutputTemplate, Task
-from tasks_app.models.dataset import UNMERGED_TYPES
+from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.unmerged import PROCESSING_TYPE
-from tasks_app.params.placeholders import JobParamsTemplate, compile_template
-from tasks_app.refining.policy import Transforms
 from tasks_app.splitting.chunk import InputFile
-from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, merge_name_fields
-from tasks_app.splitting.merging import Heap, merged_streams, nothing_more
+from tasks_app.splitting.merging import Heap, nothing_more
 from tasks_app.submission import sandboxes
 
-PRIORITY = 5000
-MEMORY_MB = 2000
-"""Memory of a merge job that nobody has asked or measured."""
 PRODUCERS_A_TURN = 20_000
-BEHIND_ALL = 2**62
-"""Unmerged files come in any order: all that are ready stand in the list of files that are to be handed out."""
 
 MERGED_IN = frozenset(
     {
@@ -106,138 +98,6 @@ class Made:
     skipped: tuple[Skip, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MergeFacts:
-    """What is read once of a task whose outputs are merged.
-
-    first        what its other jobs have in common and want
-    facts, needs the same of its merge jobs; `walltime_h`: how long they may run, None without a limit of their own
-    unmerged     the datasets that they read, by stream
-    outputs      what they may write
-    input_name   the dataset that the first jobs read: names of outputs have its fields
-    template     the command line of merge jobs
-    """
-
-    first: TurnFacts
-    facts: TaskFacts
-    needs: TaskNeeds
-    walltime_h: float | None
-    unmerged: Mapping[str, DatasetRow]
-    outputs: Sequence[OutputStream]
-    input_name: str
-    template: JobParamsTemplate
-
-    def needs_at(self, site: SiteView) -> TaskNeeds:
-        """Without a wish of the task the memory is what the site has, up to the usual."""
-        if self.first.task.merge_ram_count or not site.max_memory_mb:
-            return self.needs
-        return replace(self.needs, memory_mb=min(self.needs.memory_mb, site.max_memory_mb))
-
-    def limits(self, site: SiteView) -> SplitLimits:
-        return limits_for(
-            self.first.rule,
-            merge_numbers(self.first.numbers, self.first.task.merge_walltime, self.first.task.merge_walltime_unit),
-            SiteNumbers(
-                cores=self.needs.cores_at(site),
-                core_power=site.core_power,
-                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None,
-                max_time_s=job_walltime_s(self.walltime_h, self.first.task.base_walltime, site),
-            ),
-            merging=True,
-        )
-
-    def made_of(self, inputs: Iterable[str]) -> list[OutputStream]:
-        """The outputs of a merge job that has files of these streams; the log of its own is the last.
-
-        With a merge log, the other logs are what the job writes of the logs that it reads.
-        """
-        wanted = merged_streams(dict.fromkeys(inputs, ()), [o.stream for o in self.outputs])
-        found = [o for o in self.outputs if o.stream in wanted]
-        if any(o.stream == "LOG_MERGE" for o in found):
-            writes = self.template_writes
-            found = [
-                o if o.stream == "LOG_MERGE" or o.type != "log" else replace(o, type="output")
-                for o in found
-                if o.type != "log" or o.stream in writes or o.stream == "LOG_MERGE"
-            ]
-        return found
-
-    @property
-    def template_writes(self) -> set[str]:
-        """The logs that the command line names as files to be written."""
-        logs = {o.stream for o in self.outputs if o.type == "log"}
-        return logs if ":LOG}" in self.template.text else logs & self.template.names
-
-
-def read_merge(task: Task, now: datetime) -> MergeFacts:
-    """Read what the merge jobs of a task have to know. Raises BadTemplate, BadBuildError."""
-    first = read_turn(task, task.fence, now)
-    datasets = Dataset.objects.filter(task_id=task.id, type__in=UNMERGED_TYPES).order_by("list_position", "id")
-    unmerged = {d.stream_name or "": _row_of(d) for d in datasets}
-    rows = OutputTemplate.objects.filter(task_id=task.id).exclude(dataset__type__in=UNMERGED_TYPES)
-    rows = rows.select_related("dataset").order_by("dataset__list_position", "id")
-    outputs = [stream_of(row, task) for row in rows]
-    text = str((first.raw.get("mergeSpec") or {}).get("jobParameters") or "")
-    streams = {*unmerged, *(o.stream for o in outputs)}
-    return MergeFacts(
-        first=first,
-        facts=_facts(first),
-        needs=_needs(first),
-        walltime_h=configuration().get("jobgen", "MERGE_JOB_MAX_WALLTIME", task.prod_source_label, vo=task.vo),
-        unmerged=unmerged,
-        outputs=outputs,
-        input_name=next((d.name for d in masters_of(first.inputs)), ""),
-        template=compile_template(text, streams=streams, keep_order=True),
-    )
-
-
-def _facts(first: TurnFacts) -> TaskFacts:
-    spec = first.raw.get("mergeSpec") or {}
-    facts = replace(
-        first.facts,
-        processing_type=PROCESSING_TYPE,
-        priority=PRIORITY,
-        cpu_limit_s_per_mb=0,
-        transformation=spec.get("transPath") or Transforms().merge,
-    )
-    return replace(facts, name_fields=merge_name_fields(first.rule)) if facts.names_of_files else facts
-
-
-def _needs(first: TurnFacts) -> TaskNeeds:
-    """Merge jobs run where the files are, whatever the task says of sites."""
-    task = first.task
-    cores = task.merge_core_count or 1
-    each_core = (task.merge_ram_unit or "").startswith("MBPerCore")
-    memory_mb = (task.merge_ram_count or 0) * (cores if each_core else 1)
-    return replace(
-        first.needs,
-        cores=cores,
-        memory_mb=max(memory_mb, MEMORY_MB),
-        memory_per_core=False,
-        base_memory_mb=0,
-        included_sites=(),
-        excluded_sites=(),
-        preassigned_site="",
-        listed_sites=(),
-        avoided_sites=(),
-        failing_builds={},
-        cloud="",
-        priority=PRIORITY,
-        disk_mb=0,
-        walltime_s=0,
-        cpu_hs06s=0.0,
-    )
-
-
-def merge_numbers(numbers: TaskNumbers, walltime: int | None, unit: str | None) -> TaskNumbers:
-    """The numbers by which merge jobs are cut: their own time for each MB that they read, once it is measured."""
-    return replace(numbers, walltime_s_per_mb=walltime if unit else None)
-
-
-def _row_of(dataset: Dataset) -> DatasetRow:
-    return replace(row_of(dataset), attributes="", cursor=BEHIND_ALL)
-
-
 @transaction.atomic
 def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     """Make the merge jobs of a task that can be made now; none when somebody else has the task's row.
@@ -252,28 +112,49 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
         return Made(0)
     merge = read_merge(task, now)
     no_sandbox = sandboxes.lacking(task_id, task.user, merge.first.raw, merge.first.template.text)
+    if no_sandbox:
+        return Made(
+            0,
+            tuple(
+                Skip(heap.site, codes.INPUT_NOT_READABLE, no_sandbox) for heap in load_heaps(task_id).get(task_id, ())
+            ),
+        )
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
     made, skipped = 0, []
     with hot_cursor() as cursor:
         logs = pick(cursor, task_id, merge.unmerged[MASTER], PRODUCERS_A_TURN)
         by_site = _lock_producers(cursor, logs.files)
-        for name in sorted(by_site):
-            site = grid.sites.get(name)
-            refusal = (
-                Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(merge, site, name, grid)
-            )
-            if site is None or refusal:
-                skipped.append(refusal)
+        for name in sorted(by_site.keys() & heaps.keys()):
+            found = _place_of(merge, heaps[name], grid, now)
+            if isinstance(found, Skip):
+                skipped.append(found)
                 continue
-            rest_too = name in heaps and nothing_more(heaps[name], now)
-            made += _merge_at(cursor, merge, site, logs, by_site[name], now, rest_too=rest_too)
-    return Made(made, tuple(skip for skip in skipped if skip))
+            rest_too = nothing_more(heaps[name], now)
+            copies = place_of_merging(found, merge.facts.label or "") if found.queue != name else None
+            made += _merge_at(cursor, merge, found, logs, by_site[name], now, copies, rest_too=rest_too)
+    if bool(skipped) != (merge.waits_since is not None):
+        Dataset.objects.filter(pk=merge.unmerged[MASTER].id).update(frozen_time=now if skipped else None)
+    return Made(made, tuple(skipped))
 
 
-def _refusal(merge: MergeFacts, site: SiteView | None, name: str, grid: Grid) -> Skip | None:
-    if site is None:
-        return Skip(name, codes.SITE_OFFLINE, "the queue no longer exists")
-    return generic.refusal(merge.needs_at(site), grid, site)
+def _place_of(merge: MergeFacts, heap: Heap, grid: Grid, now: datetime) -> SiteView | Skip:
+    """Where a site's files are merged, or why nowhere for now."""
+    own, config = grid.sites.get(heap.site), configuration()
+    asked = merge.asked(heap, own, now)
+    verdict = merging.broker(asked, grid, config, heap.site, floor=settings.JEDI_QUEUE_FLOOR)
+    if verdict.chosen:
+        return grid.sites[verdict.chosen[0].site]
+    if own is None:
+        said = verdict.sentence()
+        return Skip(
+            heap.site, codes.SITE_OFFLINE, "the queue no longer exists, and no other takes the merge jobs: {}", (said,)
+        )
+    if waited_long(asked):
+        return Skip(heap.site, codes.SITE_OFFLINE, "no queue takes the merge jobs: {}", (verdict.sentence(),))
+    skip = verdict.skipped[0]
+    later = max(heap.newest + UNCHANGED, (merge.waits_since or now) + PUT_ASIDE)
+    says = "{}; if that lasts, other queues are asked from {} UTC on"
+    return Skip(heap.site, skip.code, says, (skip.detail, f"{later:%Y-%m-%d %H:%M}"))
 
 
 def _lock_producers(cursor: psycopg.Cursor[Any], logs: Sequence[InputFile]) -> dict[str, set[int]]:
@@ -305,10 +186,11 @@ def _merge_at(
     logs: Picked,
     producers: set[int],
     now: datetime,
+    copies: CopyPlace | None,
     *,
     rest_too: bool,
 ) -> int:
-    """Make the merge jobs of one site. Returns how many."""
+    """Make the merge jobs of what these jobs have written, at one site. Returns how many."""
     masters = [log for log in logs.files if log.boundary in producers]
     others: dict[str, tuple[int, Sequence[InputFile]]] = {}
     for stream, row in merge.unmerged.items():
@@ -337,6 +219,7 @@ def _merge_at(
             merge.template,
             now,
             library_at(cursor, merge.first, site) if reads_library else None,
+            copies=copies,
         )
         store(cursor, Bunch([jobs], sources, sandbox=merge.first.sandbox))
     made = [group for groups in planned.values() for group in groups]

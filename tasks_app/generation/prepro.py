@@ -9,18 +9,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.brokers import deciding, generic
-from brokerage_app.brokers.funnel import GENERIC, order_of
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
-from brokerage_app.vocabulary.snapshot import Grid
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents.passes import owner
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.states import TaskStatus
+from tasks_app.generation.grid_view import GridView
 from tasks_app.generation.job_rows import SiteJobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules.sources import Source
@@ -57,12 +54,12 @@ def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     return claims.claim_tasks(owner(), WAITING, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
-def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime, read_at: datetime) -> int:
+def generate(claimed: Iterable[tuple[int, int]], view: GridView, now: datetime, read_at: datetime) -> int:
     """Make a job for each of these tasks. Returns how many. `read_at`: before the grid was read, by the database's clock."""
-    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, grid, now, read_at), by=ME)
+    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, view, now, read_at), by=ME)
 
 
-def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime) -> bool:
+def _make(task_id: int, fence: int, view: GridView, now: datetime, read_at: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         turn = read_turn(task, fence, now)
@@ -74,15 +71,16 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime
         task_moves.set_aside(task_id, fence, by=ME, reason=no_sandbox)
         return False
     needs = _needs(turn)
-    verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))
-    verdict = deciding.with_blocked(verdict, needs, grid, order_of(GENERIC))
+    verdict = view.decide(needs, task, now).verdict
     if not verdict.chosen:
         site_waits.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), read_at=read_at)
         return False
-    site = grid.sites[verdict.chosen[0].site]
+    site = view.site(verdict.chosen[0].site)
     try:
         with transaction.atomic():
             job_made = _store(turn, needs, site, now)
+            if job_made:
+                view.made(site.name, 1, task, cores=CORES)
             if job_made and task.status != TaskStatus.PREPROCESSING:
                 task_moves.move_task(
                     task_id,

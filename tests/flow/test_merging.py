@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from brokerage_app.models import Queue
+from brokerage_app.grid import configured
+from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, StorageEndpoint
 from tasks_app.agents import adder, commando, merger
 from tasks_app.agents.watchdogs import lost_jobs
 from tasks_app.configured import timeout_limits
+from tasks_app.explaining import merging_facts
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Job, JobFile, JobParams, JobRetryHistory
 from tasks_app.submission import command_queue
 from tests.flow.driving import (
@@ -38,6 +41,13 @@ from tests.flow.pilot import report as report_of
 
 pytestmark = pytest.mark.usefixtures("books")
 MERGE = {"transPath": "merge", "jobParameters": "--in ${TRN_OUTPUT0/L} --out ${OUTPUT0} --logs ${TRN_LOG0/L}"}
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    configured.forget()
+    yield
+    configured.forget()
 
 
 def merging_task(name: str = "lab.m", files: int = 6, **more: Any) -> int:
@@ -403,6 +413,96 @@ def test_unmerged_files_of_a_site_that_is_closed_wait_and_the_task_says_so() -> 
     queue.save()
     drive(pilot)
     assert (status(made), task(made).error_dialog) == ("done", None)
+
+
+def test_unmerged_files_of_a_queue_that_stays_closed_are_merged_elsewhere_in_the_end() -> None:
+    made = merging_task(files=2)
+    settle()
+    first_jobs(Pilot())
+    adder.run()
+    add_queue("SITE_B")
+    Queue.objects.filter(name=SITE).update(status="offline")
+    begin = timezone.now()
+    assert merger.run(now=begin).items == 0
+    note = task(made).error_dialog or ""
+    assert "SITE_A: the site's status is offline; if that lasts, other queues are asked from 20" in note
+    assert merger.run(now=begin + timedelta(hours=23)).items == 0
+    assert task(made).error_dialog == note, "the time does not move while it waits"
+    assert dataset(made, "trn_log").frozen_time == begin
+    assert merger.run(now=begin + timedelta(hours=25)).items == 1
+    assert (task(made).error_dialog, dataset(made, "trn_log").frozen_time) == (None, None)
+    (job,) = merge_jobs(made)
+    assert (job.site, len(inputs(job.id))) == ("SITE_B", 4)
+    (producer, _) = jobs(made, status="merging")
+    said = merging_facts.sentence_on(producer)
+    assert said == f"Its output is merged at SITE_B, since SITE_A took no merge jobs, by job {job.id} (activated)"
+    drive(Pilot(site="SITE_B"))
+    assert status(made) == "done"
+
+
+def test_the_wait_for_a_queue_counts_from_when_it_was_first_asked() -> None:
+    made = merging_task(files=2)
+    settle()
+    first_jobs(Pilot())
+    adder.run()
+    add_queue("SITE_B")
+    Queue.objects.filter(name=SITE).update(status="offline")
+    late = timezone.now() + timedelta(hours=30)
+    for hours, jobs_made in ((0, 0), (5, 0), (7, 1)):
+        assert merger.run(now=late + timedelta(hours=hours)).items == jobs_made
+    assert [job.site for job in merge_jobs(made)] == ["SITE_B"]
+
+
+def test_unmerged_files_of_a_queue_that_is_gone_are_merged_elsewhere_at_once() -> None:
+    made = merging_task(files=2)
+    settle()
+    first_jobs(Pilot())
+    adder.run()
+    Queue.objects.filter(name=SITE).delete()
+    settle()
+    assert not merge_jobs(made)
+    said = "SITE_A: the queue no longer exists, and no other takes the merge jobs: "
+    assert said in (task(made).error_dialog or "")
+    add_queue("SITE_B")
+    drive(Pilot(site="SITE_B"))
+    assert (status(made), [job.site for job in merge_jobs(made)]) == ("done", ["SITE_B"])
+
+
+def test_a_queue_that_reads_the_same_storage_merges_at_once_what_a_closed_one_has_written() -> None:
+    disk = StorageEndpoint.objects.create(name="DISK", site_name=SITE)
+    QueueEndpoint.objects.create(queue=Queue.objects.get(name=SITE), endpoint=disk, order_read=1, order_write=1)
+    made = merging_task(files=2)
+    settle()
+    first_jobs(Pilot())
+    adder.run()
+    for name in ("SITE_B", "SITE_C"):
+        add_queue(name)
+    QueueEndpoint.objects.create(queue=Queue.objects.get(name="SITE_C"), endpoint=disk, order_read=1, order_write=1)
+    Queue.objects.filter(name=SITE).update(status="offline")
+    drive(Pilot(site="SITE_C"))
+    assert (status(made), [job.site for job in merge_jobs(made)]) == ("done", ["SITE_C"])
+
+
+@pytest.mark.parametrize("broker", ["production", "analysis"])
+def test_merge_jobs_go_by_the_rules_of_the_broker_of_their_task(broker: str) -> None:
+    """Nobody knows how long they run, so they need a queue where jobs may run for a day."""
+    disk = StorageEndpoint.objects.create(name="DISK", site_name=SITE, space_free_gb=9000.0)
+    Queue.objects.filter(name=SITE).update(type="unified", capability="")
+    QueueEndpoint.objects.create(queue=Queue.objects.get(name=SITE), endpoint=disk, order_read=1, order_write=1)
+    key = "JOB_BROKER_user"
+    GdpConfig.objects.create(app="jedi", component="brokerage", key=key, value=broker, type="str", vo="lab")
+    configured.forget()
+    made = merging_task(files=2)
+    settle()
+    first_jobs(Pilot())
+    adder.run()
+    Queue.objects.filter(name=SITE).update(max_walltime_s=86_000)
+    settle()
+    assert not merge_jobs(made)
+    assert "SITE_A: unmeasured jobs need 86400 s, the site allows 86000 s" in (task(made).error_dialog or "")
+    Queue.objects.filter(name=SITE).update(max_walltime_s=86_400)
+    drive(Pilot())
+    assert status(made) == "done"
 
 
 def test_a_lost_merge_job_is_made_again_and_its_late_report_changes_nothing() -> None:
