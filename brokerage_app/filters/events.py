@@ -11,20 +11,13 @@ from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 
 STANDARD: Final = ("", "std")
-LEAST_EVENTS: Final = "minEventsForJumbo"
 
 
 def jumbo(case: ProductionCase, site: SiteView) -> Skip | None:
-    """Queues for jumbo jobs take nothing else; jumbo jobs need enough events."""
-    needs = case.needs
-    if not needs.jumbo:
-        return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only") if site.jumbo else None
-    least = site.switches.get(LEAST_EVENTS, "")
-    if not least.isdecimal() or int(least) <= needs.ready_events:
+    """Queues for jumbo jobs take nothing else."""
+    if case.needs.jumbo or not site.jumbo:
         return None
-    return Skip(
-        site.name, codes.FEW_EVENTS, "wants {:ready event|ready events}, {:is|are}", (int(least), needs.ready_events)
-    )
+    return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only")
 
 
 def event_service(case: ProductionCase, site: SiteView) -> Skip | None:

@@ -81,7 +81,6 @@ class TaskNeeds:
     nucleus          where outputs are gathered; "" is nowhere in particular
     t1_weight        splitRule TW; None is not set
     full_chain       "", only, require, capable
-    ready_events     events of the task that wait to be handed out; asked for jumbo jobs only
     frozen_s         seconds since the task was put aside; `unchanged_s`: since its primary dataset changed. None: never
     inputs           the input datasets and where they are; `incomplete_input`: files that are at no storage are not waited for
     outputs          names of the endpoints to which outputs go, where that is known before a site is chosen
@@ -156,7 +155,6 @@ class TaskNeeds:
     incomplete_input: bool = False
     event_service: bool = False
     jumbo: bool = False
-    ready_events: int = 0
     frozen_s: float | None = None
     unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()

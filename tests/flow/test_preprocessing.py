@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from brokerage_app.grid import configured
+from brokerage_app.models import GdpConfig, Queue
 from tasks_app.dispatch.reports import update_job
 from tasks_app.models import CatalogueDataset, Dataset, JobParams, TaskParams, TaskStatusLog
 from tasks_app.submission import command_queue
@@ -165,6 +167,20 @@ def test_a_step_that_no_site_takes_waits_and_says_why() -> None:
     settle()
     assert status(made) == "pending"
     assert "the preprocessing job has no site" in (task(made).error_dialog or "")
+
+
+def test_the_step_goes_by_the_rules_of_the_broker_of_the_task() -> None:
+    Queue.objects.update(type="analysis", capability="")
+    key = "JOB_BROKER_user"
+    GdpConfig.objects.create(app="jedi", component="brokerage", key=key, value="production", type="str", vo="lab")
+    configured.forget()
+    made = two_steps()
+    settle()
+    assert not jobs(made) and "the queue takes only analysis jobs" in (task(made).error_dialog or "")
+    Queue.objects.update(type="unified")
+    configured.forget()
+    assert first_job(Pilot()) and status(made) == "preprocessing"
+    configured.forget()
 
 
 def test_preprocessing_and_build_go_together() -> None:

@@ -22,14 +22,6 @@ JUMBO_QUEUE: Final = code(
     "The queue is reserved for jumbo jobs.",
     severity="info",
 )
-FEW_EVENTS: Final = code(
-    "few_events",
-    "Too few events are ready for a jumbo job",
-    "events",
-    "nobody",
-    "Wait until more events are ready, or allow other queues.",
-    severity="info",
-)
 NO_EVENT_SERVICE: Final = code(
     "no_event_service",
     "Queue takes no event-service jobs",

@@ -328,18 +328,7 @@ def test_missing_input_of_the_worked_examples(
         ("a share", replace(ALONE, processing_type="evgen"), {"policy": "type=evgen:100%,type=any:0%"}, "ok"),
         ("zero share of a test queue", replace(ALONE, work_queue="validation"), {"policy": "type=any:0%"}, "ok"),
         ("jumbo queue", ALONE, {"jumbo": True}, "jumbo_queue"),
-        (
-            "few events",
-            replace(ALONE, jumbo=True, ready_events=99),
-            {"switches": {"minEventsForJumbo": "100"}},
-            "few_events",
-        ),
-        (
-            "enough events",
-            replace(ALONE, jumbo=True, ready_events=100),
-            {"switches": {"minEventsForJumbo": "100"}},
-            "ok",
-        ),
+        ("jumbo queue, jumbo jobs", replace(ALONE, jumbo=True), {"jumbo": True}, "ok"),
         ("no event service", replace(ALONE, event_service=True), {}, "no_event_service"),
         ("event service", replace(ALONE, event_service=True), {"job_seed": "all"}, "ok"),
         (
