@@ -142,7 +142,7 @@ def _scaled(needs: TaskNeeds, part: float) -> dict[str, Any]:
 
 def of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
     """Sites other than those that the task names. The names of an open task cannot be changed, only its site."""
-    free = {"preassigned_site": "", "listed_sites": [], "limited_sites": False, "included_sites": []}
+    free = {"preassigned_site": "", "listed_sites": [], "included_sites": []}
     if needs.excluded_sites:
         what = f"Kill the task and run it again (incexec) with an excludedSite other than {some(needs.excluded_sites)}"
         yield by_user(what, excluded_sites=[])

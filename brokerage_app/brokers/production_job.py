@@ -180,15 +180,11 @@ def _select(case: ProductionCase, sites: Sequence[SiteView]) -> tuple[list[Choic
         chosen, others = _busiest(case, chosen)
         skipped += others
     chosen.sort(key=lambda pair: (not pair[0].bootstrap, -pair[0].weight, pair[0].site))
-    kept: list[Choice] = []
-    counted = 0
-    for choice, site in chosen:
-        counted += not (case.needs.jumbo and site.jumbo)
-        if counted <= BEST:
-            kept.append(choice)
-            continue
-        says = "the lowest weight among the best ten is {:.3g}, the queue has {:.3g}"
-        skipped.append(Skip(site.name, codes.LOW_WEIGHT, says, (kept[-1].weight, choice.weight)))
+    kept = [choice for choice, _ in chosen[:BEST]]
+    says = "the lowest weight among the best ten is {:.3g}, the queue has {:.3g}"
+    skipped += [
+        Skip(choice.site, codes.LOW_WEIGHT, says, (kept[-1].weight, choice.weight)) for choice, _ in chosen[BEST:]
+    ]
     return kept, skipped
 
 

@@ -14,8 +14,8 @@ STANDARD: Final = ("", "std")
 
 
 def jumbo(case: ProductionCase, site: SiteView) -> Skip | None:
-    """Queues for jumbo jobs take nothing else."""
-    if case.needs.jumbo or not site.jumbo:
+    """Queues for jumbo jobs take nothing else, and no such jobs are made."""
+    if not site.jumbo:
         return None
     return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only")
 

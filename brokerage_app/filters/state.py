@@ -95,8 +95,6 @@ def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
     """Pilots have called in the last three hours, or the queue is told how many slots it has."""
     if site.pilots_3h != 0 or site.slots_for(case.share) is not None:
         return None
-    if case.needs.jumbo and site.jumbo:
-        return None
     return Skip(site.name, codes.NO_PILOTS, "needs {} pilot request in 3 h, there were {}", (1, 0))
 
 

@@ -102,7 +102,9 @@ def whereabouts(names: Iterable[str]) -> dict[str, Whereabouts]:
             if known.replicas is None:
                 known = found[name] = Whereabouts(files, size / MB, {}, at)
             if endpoint is not None and known.replicas is not None:
-                known.replicas[endpoint] = Replica(held, held_size / MB, complete, is_tape)
+                known.replicas[endpoint] = Replica(
+                    files=held, size_mb=held_size / MB, complete=complete, is_tape=is_tape
+                )
     return found
 
 

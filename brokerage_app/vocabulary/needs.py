@@ -116,7 +116,6 @@ class TaskNeeds:
     working_group: str = ""
     processing_type: str = ""
     listed_sites: tuple[str, ...] = ()
-    limited_sites: bool = False
     merging: bool = False
     merges_output: bool = False
     scouting: bool = False
@@ -154,7 +153,6 @@ class TaskNeeds:
     prestaging: bool = False
     incomplete_input: bool = False
     event_service: bool = False
-    jumbo: bool = False
     frozen_s: float | None = None
     unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()

@@ -141,9 +141,7 @@ class SiteView:
     is_parent: bool = False
     type: str = "unified"
     cloud: str = ""
-    tier: str = ""
     grid_type: str = "GRID"
-    max_input_mb: int = 0
     pledged_cores: int = 0
     transferring_limit: int = 0
     max_disk_io_kbps: float = 0.0
@@ -155,7 +153,6 @@ class SiteView:
     policy: str = ""
     connectivity: str = ""
     job_seed: str = ""
-    workflow: str = ""
     bare_nucleus: str = ""
     secondary_nucleus: str = ""
     only_local_data: bool = False

@@ -85,7 +85,6 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         excluded_sites=names_of(raw.get("excludedSite")),
         preassigned_site=sites[0] if len(sites) == 1 else "",
         listed_sites=sites if len(sites) > 1 else (),
-        limited_sites="LS" in rule,
         architecture=task.architecture or "",
         trans_home=task.trans_home or "",
         trans_uses=task.trans_uses or "",

@@ -37,13 +37,13 @@ _AGAIN = (
         title="Keep share and priority",
         hint="They are not determined again.",
     ),
-    Key(
-        "transcend",
-        "flag",
-        "ignore the site's limits on retries (operators)",
-        title="Ignore the limits on retries",
-        hint="The site's limits on retries do not apply.",
-    ),
+)
+_TRANSCEND = Key(
+    "transcend",
+    "flag",
+    "ignore the site's limits on retries (operators)",
+    title="Ignore the limits on retries",
+    hint="The site's limits on retries do not apply.",
 )
 TARGETS: Final = ("site", "nucleus", "cloud")
 
@@ -58,7 +58,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 hint="Only queued jobs are ended at once.",
             ),
         ),
-        TaskCommand.RETRY: _AGAIN,
+        TaskCommand.RETRY: (*_AGAIN, _TRANSCEND),
         TaskCommand.INCEXEC: (
             *_AGAIN,
             Key(

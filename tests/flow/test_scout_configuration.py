@@ -35,12 +35,19 @@ class Row(NamedTuple):
     scouts: ScoutView
     usual: str
     changed: str
+    label: str = "user"
 
 
 SIX_SHORT = view(samples=scouts(*[239.0] * 6, *[3600.0] * 4))
 IDLE = view(samples=scouts(*[1000.0] * 10, cpu_s=0.4), measured=Measured(10, io_intensity_kb_s=300))
 LEAKING = view(measured=Measured(10, leak_kb_s_per_core=2.0))
 INEFFICIENT = {"SCOUT_LOW_CPU_EFFICIENCY_user": "50"}
+DEAR = view(
+    measured=Measured(10, cpu_time=250, cpu_time_unit="HS06sPerEvent", tags=(("cpuTime", 1),)),
+    presets=Presets(cpu_time=100),
+    samples=scouts(600.0),
+)
+LARGE = view(measured=Measured(10, ram_mb=5000), presets=Presets(ram=2000, ram_unit="MBPerCore"))
 PASSED, SHORT, LOW = "PASSED", "EXHAUSTED scouts_short_jobs", "EXHAUSTED scouts_low_efficiency"
 ROWS = [
     Row({}, "SCOUT_SHORT_EXECTIME_user", "3", SIX_SHORT, SHORT, PASSED),
@@ -58,6 +65,8 @@ ROWS = [
     ),
     Row(INEFFICIENT, "SCOUT_THR_CPU_INEFFICIENT_user", "6000", IDLE, LOW, PASSED),
     Row(INEFFICIENT, "SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_user", "200", IDLE, LOW, PASSED),
+    Row({}, "SCOUT_WRONG_CPUTIME_THRESHOLD", "3", DEAR, "EXHAUSTED scouts_cpu_time", PASSED, "managed"),
+    Row({}, "RAM_THR_EXAUSTED", "6", LARGE, "EXHAUSTED scouts_memory", PASSED),
     Row({}, "SCOUT_MEM_LEAK_PER_CORE_user", "1", LEAKING, PASSED, "PASSED scouts_memory_leak"),
     Row(
         {},
@@ -70,8 +79,9 @@ ROWS = [
 ]
 
 
-def verdict(seen: ScoutView) -> str:
-    found = judge(seen, limits_for(Task(prod_source_label="user", vo="lab")))
+def verdict(row: Row) -> str:
+    seen = row.scouts
+    found = judge(seen, limits_for(Task(prod_source_label=row.label, vo="lab")))
     larger = ["larger"] if "NF" in seen.rule and "NF" not in found.rule else []
     codes = [reason.code for reason in (found.reason, *found.messages) if reason]
     return " ".join([found.outcome.name, *(larger or codes)])
@@ -81,9 +91,9 @@ def verdict(seen: ScoutView) -> str:
 def test_a_parameter_changes_the_verdict_on_scouts(row: Row) -> None:
     for key, value in row.others.items():
         set_value("dbproxy", key, value, by="ada")
-    assert verdict(row.scouts) == row.usual
+    assert verdict(row) == row.usual
     set_value("dbproxy", row.key, row.value, by="ada")
-    assert verdict(row.scouts) == row.changed
+    assert verdict(row) == row.changed
 
 
 @pytest.mark.parametrize(
@@ -104,3 +114,21 @@ def test_a_parameter_changes_the_memory_that_scouts_set(key: str, value: str, us
     assert memory() == usual
     set_value("dbproxy", key, value, by="ada")
     assert memory() == changed
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "usual", "changed"),
+    [("SCOUT_CPUTIME_RANK", "50", (1500, 900), (900, 900)), ("SCOUT_DISK_IO_CAP", "700", (1500, 900), (1500, 700))],
+)
+def test_a_parameter_changes_the_other_measures_of_scouts(
+    key: str, value: str, usual: tuple[int, int], changed: tuple[int, int]
+) -> None:
+    used = [JobSample(n, 600 + 400.0 * n, 300.0 * n, 1, events=10, disk_io_kb=900_000.0) for n in (1, 1, 1, 2)]
+
+    def measures() -> tuple[int | None, int | None]:
+        found = measure(used, Presets(), settings_for(Task(vo="lab", ram_count=2000)))
+        return found.cpu_time, found.disk_io_kb_s
+
+    assert measures() == usual
+    set_value("dbproxy", key, value, by="ada")
+    assert measures() == changed

@@ -101,6 +101,8 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
         return _said(name, NO_TASK, f"there is no task {task_id}")
     given = _parameters(name, body)
     command = _command_of(name, given, task.status)
+    if name == "reactivate" and command is TaskCommand.RETRY:
+        given = {"transcend": True}
     try:
         checked = command_parameters.check(command, given)
         known_names.check_parameters(checked, [task])
@@ -125,8 +127,6 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
 def _parameters(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if name == "finish":
         return {"soft": True} if body.get("soft") else {}
-    if name == "reactivate":
-        return {"transcend": True}
     if name == "increase_attempts":
         return {"attempts": body.get("increase")}
     changes = body.get("new_parameters") if name == "retry" else None

@@ -77,7 +77,6 @@ def _sites(text: str, needs: TaskNeeds) -> list[str]:
     return [
         _line("preassigned_site", ""),
         _line("listed_sites", []),
-        _line("limited_sites", False),
         _line("included_sites", named),
     ]
 

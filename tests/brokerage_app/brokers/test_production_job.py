@@ -328,7 +328,6 @@ def test_missing_input_of_the_worked_examples(
         ("a share", replace(ALONE, processing_type="evgen"), {"policy": "type=evgen:100%,type=any:0%"}, "ok"),
         ("zero share of a test queue", replace(ALONE, work_queue="validation"), {"policy": "type=any:0%"}, "ok"),
         ("jumbo queue", ALONE, {"jumbo": True}, "jumbo_queue"),
-        ("jumbo queue, jumbo jobs", replace(ALONE, jumbo=True), {"jumbo": True}, "ok"),
         ("no event service", replace(ALONE, event_service=True), {}, "no_event_service"),
         ("event service", replace(ALONE, event_service=True), {"job_seed": "all"}, "ok"),
         (

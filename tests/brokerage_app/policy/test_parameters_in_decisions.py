@@ -12,7 +12,7 @@ from brokerage_app.brokers import analysis_job, production_job
 from brokerage_app.cases.analysis_settings import AnalysisFacts, AnalysisSettings, Ended
 from brokerage_app.cases.nucleus_case import settings_of
 from brokerage_app.cases.production_case import ProductionSettings
-from brokerage_app.policy.classes import TaskClass, TaskClassLimits, task_class
+from brokerage_app.policy.classes import TaskClass, TaskClassLimits, task_class, user_class
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
 from brokerage_app.policy.filling import FillLimits, WaitingTask, choose
 from brokerage_app.policy.throttle import JobCounts, Levels, Situation, limits_of, throttle
@@ -23,7 +23,7 @@ from tasks_app.upkeep.rules.withholding import Reader, Source, WithholdLimits, w
 from tests.brokerage_app import grids
 from tests.brokerage_app.brokers.test_analysis_broker import DATA, FULL, SHARE, busy, grid, needs, site
 from tests.brokerage_app.brokers.test_production_job import ALONE, HERE, NEEDS, THERE, reading
-from tests.brokerage_app.brokers.test_task_broker import TB, code, data, decide, grid_of, part
+from tests.brokerage_app.brokers.test_task_broker import TB, code, data, decide, grid_of, part, work
 from tests.brokerage_app.grids import dataset, queue
 
 Asked = Callable[[Configuration], Any]
@@ -48,6 +48,16 @@ def nucleus(task: TaskNeeds | None = None, **space: float) -> Asked:
 def counted_space(found: Configuration) -> float:
     choice = decide(grid=grid_of("A", space_free_gb=1500.0 * TB), settings=settings_of(found)).verdict.chosen[0]
     return next(value for name, value in choice.factors if name.startswith("free TB"))
+
+
+def flooded(found: Configuration) -> str:
+    waiting = grid_of("A", to_nucleus={"A": {"Production Output": 200}})
+    return code(decide(grid=waiting, settings=settings_of(found)))
+
+
+def counted_work(found: Configuration) -> float:
+    factors = decide(work=work(10), settings=settings_of(found)).verdict.chosen[0].factors
+    return dict(factors)["1 / remaining work"]
 
 
 def task(size_gb: float, files: int, here: Replica | None = None, **more: Any) -> TaskNeeds:
@@ -121,10 +131,22 @@ def of_class(user: TaskClass, percent: float, remaining: int) -> Asked:
     )
 
 
+def user_of_class(found: Configuration) -> str:
+    return user_class(500, 0, TaskClassLimits.from_configuration(found)).name
+
+
+def user_of_two_kinds(found: Configuration) -> str:
+    return user_class(1500, 1000, TaskClassLimits.from_configuration(found)).name
+
+
 def throttled(label: str, running: int, not_running: int) -> Asked:
     jobs = JobCounts(running, not_running, 0, 0)
     seen = Situation("S", label, jobs=Levels(jobs, jobs, jobs))
     return lambda found: throttle(seen, limits_of(found, label, "S", "", "")).code
+
+
+def short_of_work(case: Asked) -> Asked:
+    return lambda found: case(found.with_value("core", "WORK_SHORTAGE", True))
 
 
 def sent(files_remaining: int, tasks: int = 4) -> Asked:
@@ -149,6 +171,9 @@ def is_withheld(io_intensity: float, priority: int) -> Asked:
 
 
 NUCLEI = [
+    Row("taskbrokerage", "DISK_THRESHOLD", 700.0, nucleus(), "", "nucleus_space"),
+    Row("taskbrokerage", "NQUEUED_NUC_CAP", 100, flooded, "", "nucleus_backlog"),
+    Row("taskbrokerage", "LEGACY_RW", True, counted_work, 1 / 50, 1),
     Row("taskbrokerage", "FREE_DISK_CUTOFF", 500.0, counted_space, 1000, 500),
     Row("taskbrokerage", "INPUT_SIZE_THRESHOLD", 200.0, nucleus(task(100, 10)), "nucleus_input_size", ""),
     Row(
@@ -181,6 +206,43 @@ NUCLEI = [
     ),
 ]
 PRODUCTION = [
+    Row("jobbroker", "NW_ACTIVE", False, job(EXPRESS, **SLOW), "slow_network", "ok"),
+    Row("jobbroker", "NW_THRESHOLD", 1.2, job(EXPRESS, **SLOW), "slow_network", "ok"),
+    Row(
+        "jobbroker",
+        "NQUEUED_SAT_CAP",
+        100,
+        job(NEEDS, links={"S": Link(queued={"Production Output": 120})}),
+        "ok",
+        "link_full",
+    ),
+    Row(
+        "jobbroker",
+        "MAX_DISKIO_DEFAULT",
+        800.0,
+        job(replace(ALONE, disk_io_kbps=9000.0), queue("Q", disk_io_kbps=900.0)),
+        "ok",
+        "disk_io_busy",
+    ),
+    Row(
+        "jobbroker",
+        "MIN_INPUT_COMPLETENESS",
+        80.0,
+        job(reading(100, dataset(100, 100, T=(85, 85)))),
+        "input_incomplete",
+        "ok",
+    ),
+    Row("jobbroker", "MIN_WEIGHT", 99.0, job(ALONE), "ok", "below_min_weight"),
+    Row("jobbroker", "STORAGE_MIN_FREE_SIZE", 6000.0, job(ALONE), "ok", "storage_full"),
+    Row(
+        "jobbroker",
+        "NQUEUELIMITSITE",
+        60,
+        job(ALONE, queue("Q", counts=Counts(running=5, activated=50))),
+        "queue_full",
+        "ok",
+    ),
+    Row("core", "WORK_SHORTAGE", True, job(ALONE, queue("Q", pledged_cores=-1)), "ok", "non_pledged"),
     Row("jobbroker", "NW_QUEUE_IMPORTANCE", 1.0, job(EXPRESS, **SLOW), "slow_network", "ok"),
     Row("jobbroker", "NW_WEIGHT_MULTIPLIER", 0.5, job(EXPRESS, **SLOW), "slow_network", "ok"),
     Row("jobbroker", "NQUEUED_NUC_CAP_FOR_JOBS", 5000, job(NEEDS, to_nucleus=6000), "ok", "links_full"),
@@ -219,6 +281,25 @@ PRODUCTION = [
     ),
 ]
 ANALYSIS = [
+    Row(
+        "anal_jobbroker",
+        "MIN_INPUT_COMPLETENESS",
+        80.0,
+        analysis(needs(inputs=(InputData("d", 100, 1.0, replicas={"SE_A": Replica(85, 1.0, False)}),))),
+        "input_incomplete",
+        "ok",
+    ),
+    Row(
+        "anal_jobbroker",
+        "IO_INTENSITY_CUTOFF_USER",
+        50.0,
+        chosen(needs(inputs=(DATA,), io_intensity=50.0), site("A", jobs=FULL), site("B")),
+        [],
+        ["B"],
+    ),
+    Row("anal_jobbroker", "MAX_EXPECTED_WAIT_HOUR", 48.0, user_at(300, 10, 50, 1, 4, 10.0), "user_queue_long", "ok"),
+    Row("analy_eval", "USER_USAGE_THRESHOLD_A", 100.0, user_of_class, "A", "B"),
+    Row("analy_eval", "USER_USAGE_THRESHOLD_B", 1000.0, user_of_two_kinds, "B", "C"),
     Row(
         "anal_jobbroker",
         "MIN_BAD_JOBS_TO_SKIP_PQ",
@@ -302,6 +383,24 @@ ANALYSIS = [
 AGENTS = [
     Row("prod_job_throttler", "THROTTLE_THRESHOLD", 3.0, throttled("managed", 1000, 2700), "throttled_queued", ""),
     Row("anal_job_throttler", "THROTTLE_THRESHOLD", 3.0, throttled("user", 1000, 2700), "throttled_queued", ""),
+    *(
+        row
+        for component, label in (("prod_job_throttler", "managed"), ("anal_job_throttler", "user"))
+        for row in (
+            Row(
+                component,
+                "THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE",
+                3.0,
+                short_of_work(throttled(label, 1000, 2700)),
+                "throttled_queued",
+                "",
+            ),
+            Row(component, "NQUEUELIMIT", 3000, throttled(label, 1000, 2700), "throttled_queued", ""),
+            Row(component, "NQUEUECAP_S", 100, throttled(label, 1000, 200), "", "throttled_queue_cap"),
+            Row(component, "NRUNNINGCAP_S", 900, throttled(label, 1000, 200), "", "throttled_running_cap"),
+        )
+    ),
+    Row("queue_filler", "MIN_FILES_READY_managed", 60, sent(100), 3, 0),
     Row("queue_filler", "MAX_PREASSIGNED_TASKS_managed", 1, sent(100), 3, 1),
     Row("queue_filler", "MIN_FILES_REMAINING_managed", 60, sent(80), 0, 3),
 ]
