@@ -36,6 +36,24 @@ class Roots:
         return [root, root.resolve()]
 
     @cached_property
+    def served(self) -> list[list[Path]]:
+        """The folders that this site serves files from, each as it is configured and as it is found: its own storage, and
+        those of endpoints of this machine."""
+        rows = StorageEndpoint.objects.exclude(path="").order_by("name").values_list("path", flat=True)
+        return [self.own, *([Path(path), Path(path).resolve()] for path in rows)]
+
+    def places(self, surl: str, scope: str | None, lfn: str) -> Iterator[Path]:
+        """Where a file of that scope and name may lie in what is served, without links: first where its address says."""
+        if is_below(surl, scope, lfn, self.own):
+            yield storage_path(self.own[-1], scope or "", lfn)
+        folders = sorted(self.served, key=lambda pair: not is_below(surl, scope, lfn, pair))
+        yield from dict.fromkeys(storage_path(real, scope or "", lfn) for _, real in folders)
+
+    def serve(self, surl: str, scope: str | None, lfn: str) -> bool:
+        """Whether an address is that of the place of such a file in what is served."""
+        return any(is_below(surl, scope, lfn, pair) for pair in self.served)
+
+    @cached_property
     def _of_endpoints(self) -> list[Path]:
         rows = StorageEndpoint.objects.values_list("path", "data__arprotocols")
         return [Path(path) for one, told in rows for path in ([one] if one else _written_to(told))]

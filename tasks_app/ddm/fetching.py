@@ -1,22 +1,20 @@
 """Opens files that tasks made, for downloads.
 
-A file is looked for in this site's own storage at the place that follows from its scope and name, and nowhere else: what
-pilots report as its address is not believed, and no link is followed.
+A file is looked for at the place that follows from its scope and name, in this site's own storage and in those of endpoints
+of this machine, and nowhere else: what pilots report as its address is not believed, and no link is followed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Final
-
-from django.conf import settings
 
 from jedisite.vocabulary.words import thousands
 from tasks_app.ddm import logarchives
-from tasks_app.ddm.addresses import Roots, is_below, storage_path
+from tasks_app.ddm.addresses import Roots
 from tasks_app.ddm.opening import open_exactly
 from tasks_app.domain.states import FileStatus
 from tasks_app.models import File
@@ -96,20 +94,22 @@ def open_made(file: File) -> Opened:
         )
     if not file.surl:
         raise NoFileError(f"{file.lfn} is {file.status}: no job has stored it.")
-    root = Path(settings.JEDI_STORAGE).resolve()
-    place = storage_path(root, file.scope or "", file.lfn)
-    if ".." in place.parts or place.name != file.lfn:
-        raise NotSentError(f"{file.lfn} is not a valid file name in a storage.")
-    try:
-        stream = open_exactly(place)
-    except (OSError, ValueError):
-        if not is_below(file.surl, file.scope, file.lfn, Roots().own):
+    roots = Roots()
+    stream = None
+    for place in roots.places(file.surl, file.scope, file.lfn):
+        if ".." in place.parts or place.name != file.lfn:
+            raise NotSentError(f"{file.lfn} is not a valid file name in a storage.")
+        with contextlib.suppress(OSError, ValueError):
+            stream = open_exactly(place)
+            break
+    if stream is None:
+        if not roots.serve(file.surl, file.scope, file.lfn):
             says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
-            raise NotSentError(says) from None
+            raise NotSentError(says)
         gone = f"{file.lfn} is no longer in this site's storage"
         if file.type == "output" and file.status == FileStatus.FINISHED:
             gone += f"; recovering the lost files of task {file.task_id} makes it again"
-        raise NoFileError(f"{gone}.") from None
+        raise NoFileError(f"{gone}.")
     try:
         return _checked(file, stream)
     except BaseException:

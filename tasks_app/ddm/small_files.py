@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from django.conf import settings
-
 from tasks_app.ddm import local_files, logarchives
-from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.addresses import Roots, storage_path
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 MEMBER_LIMIT = 5000
@@ -47,12 +45,12 @@ class Log:
 
 
 def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
-    """The path of a file in the local storage element, from its URL or else from its scope and name.
+    """The path of a file in a storage of this machine, from its URL or else from its scope and name in the site's own.
 
-    Raises StorageError when the URL is not that of the file's own place in the storage, or when no file is there.
+    Raises StorageError when the URL is not that of the file's own place in a storage, or when no file is there.
     """
-    root = Path(settings.JEDI_STORAGE).resolve()
-    place = storage_path(root, scope or "", lfn)
+    roots = Roots()
+    place = storage_path(roots.own[-1], scope or "", lfn)
     if surl:
         try:
             path = local_files.path_of(surl)
@@ -61,9 +59,10 @@ def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
     else:
         path = place
     resolved = path.resolve()
-    if not resolved.is_relative_to(root):
+    if resolved != place and not any(resolved.is_relative_to(real) for _, real in roots.served):
         raise StorageError("The file is outside this site's storage.")
-    if resolved != place:  # pilots report addresses: nobody reads another's file by reporting its address
+    # Pilots report addresses: nobody reads another's file by reporting its address.
+    if resolved != place and resolved not in roots.places(surl or "", scope, lfn):
         raise StorageError(
             f"The file was reported at {surl}, which is not the place for a file of that scope and name."
         )

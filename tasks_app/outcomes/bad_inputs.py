@@ -12,19 +12,20 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from django.db import transaction
 
-from jedisite.database.sql import hot_cursor, numbers, texts
+from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.ddm.opening import open_led_to
-from tasks_app.domain.states import JOB_QUEUED
+from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.transfers import file_copies, replicas
 from tasks_app.transfers.file_copies import Content, NoCopyError
-from tasks_app.transfers.replicas import Place
+from tasks_app.transfers.readdressing import readdress
+from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
 from tasks_app.transfers.storages import Storage, local_storages
 
 CODES: Final = (1099, 1103, 1171)
 """Errors of pilots: an input could not be copied, is not there, has a wrong checksum."""
 MOST: Final = 50
 MOST_BYTES: Final = 1_000_000_000
-"""Of larger files only the size is compared."""
+"""Of larger files only the size is compared at once; the mover works out their checksum."""
 
 
 class Suspect(NamedTuple):
@@ -53,16 +54,37 @@ def check(jobs: Iterable[int]) -> int:
             return 0
         places = replicas.places_of(cursor, [(one.scope, one.lfn) for one in suspects])
     stores = local_storages()
-    found = []
+    found, large = [], []
     for one in suspects:
         for place in replicas.readable(places[one.scope, one.lfn], stores):
-            if place.url == one.url and (fault := _fault(one, stores[place.endpoint])):
+            if place.url != one.url:
+                continue
+            if fault := _fault(one, stores[place.endpoint]):
                 found.append((place, f"a job could not read it: {fault}"))
+            elif one.size > MOST_BYTES and not stores[place.endpoint].is_tape:
+                large.append((one, place.endpoint))
     for place, fault in found:
         with transaction.atomic(), hot_cursor() as cursor:
             replicas.mark_bad(cursor, [place], fault)
-            _readdress(cursor, place)
+            readdress(cursor, place)
+    if large:
+        with transaction.atomic(), hot_cursor() as cursor:
+            _have_compared(cursor, large)
     return len(found)
+
+
+def _have_compared(cursor: psycopg.Cursor[Any], large: list[tuple[Suspect, str]]) -> None:
+    """The mover compares large files with the catalogue: it reads each where it lies, as what is to be there. Once at a time."""
+    for one, endpoint in large:
+        cursor.execute(
+            """SELECT EXISTS (SELECT 1 FROM transfer_requests WHERE scope = %s AND lfn = %s AND destination = %s
+                                 AND status IN ('queued', 'active'))""",
+            [one.scope, one.lfn, endpoint],
+        )
+        row = cursor.fetchone()
+        if row is None or not row[0]:
+            file = WantedFile(one.scope, one.lfn, one.size, one.adler32, source=endpoint)
+            add_rules(cursor, [Wanted(TransferKind.COPY, endpoint, [file])])
 
 
 def _fault(one: Suspect, store: Storage) -> str:
@@ -76,24 +98,3 @@ def _fault(one: Suspect, store: Storage) -> str:
     with stream:
         content = Content(one.size, one.adler32)
         return content.fault(stream) if one.size <= MOST_BYTES else content.size_fault(stream)
-
-
-_NEW_PLACE = """
-  FROM catalogue_files k WHERE k.lfn = %(lfn)s AND k.scope = %(scope)s AND k.url <> %(bad)s"""
-
-
-def _readdress(cursor: psycopg.Cursor[Any], bad: Place) -> None:
-    """Whoever reads the file next reads it at its first place, which is another now, if there is one."""
-    values = {"scope": bad.scope, "lfn": bad.lfn, "bad": bad.url, "queued": texts(sorted(JOB_QUEUED))}
-    cursor.execute(
-        f"""UPDATE jedi_dataset_contents c SET surl = k.url {_NEW_PLACE}
-               AND c.lfn = %(lfn)s AND c.scope = %(scope)s AND c.type = 'input' AND c.surl = %(bad)s""",  # noqa: S608
-        values,
-    )
-    cursor.execute(
-        f"""UPDATE job_files f SET surl = k.url {_NEW_PLACE} AND f.type = 'input' AND f.surl = %(bad)s AND f.pandaid IN (
-                   SELECT c.pandaid FROM jedi_dataset_contents c JOIN jobs j USING (pandaid)
-                    WHERE c.lfn = %(lfn)s AND c.scope = %(scope)s AND j.jobstatus = ANY(%(queued)s::text[]))
-               AND f.lfn = %(lfn)s""",  # noqa: S608
-        values,
-    )

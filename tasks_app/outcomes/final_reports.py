@@ -24,7 +24,7 @@ from tasks_app.domain.killcodes import KillCode, killed_with
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes import bad_inputs, gathering, unmerged
-from tasks_app.outcomes.outcomes import Outcome, Output, book
+from tasks_app.outcomes.outcomes import Outcome, Output, book, outputs_of
 
 MISSING_OUTPUT = 201
 """ddm error: a job that reported success did not report all of its outputs."""
@@ -136,7 +136,7 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     if not reports:
         return 0
     ids = [r[0] for r in reports]
-    expected = _expected(cursor, ids)
+    expected = outputs_of(cursor, ids)
     killed = _killed(cursor, ids)
     said = {job_id: json.loads(data) for job_id, _, _, data in reports}
     taken = data_management().others_of_these_names(
@@ -185,18 +185,6 @@ def _outcome(
         code = unmerged.NOT_MERGED_ERROR
         return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
     return judge(job_id, task_id, status, said, expected, killed, roots, taken)
-
-
-def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:
-    cursor.execute(
-        """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
-            WHERE pandaid = ANY(%s) AND type IN ('output', 'log', 'trn_output', 'trn_log') ORDER BY row_id""",
-        [ids],
-    )
-    found: dict[int, list[Output]] = {}
-    for row in cursor:
-        found.setdefault(row[0], []).append(Output._make(row))
-    return found
 
 
 def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, KillCode]:

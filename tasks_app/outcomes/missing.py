@@ -1,11 +1,11 @@
-"""Outputs of a task that data management no longer has, or that are gone from this site's own storage."""
+"""Outputs of a task that data management no longer has, or that are gone from the storages of this site."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tasks_app.ddm import data_management
-from tasks_app.ddm.addresses import Roots, is_below, storage_path
+from tasks_app.ddm.addresses import Roots, is_below
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import FileStatus
 from tasks_app.models import Dataset, File
@@ -14,7 +14,8 @@ from tasks_app.models import Dataset, File
 def missing_outputs(task_id: int, most: int) -> list[str]:
     """Names of outputs that the task made and that are not there any more, at most `most`, by dataset and name."""
     missing: list[str] = []
-    own = _storage_of_site()
+    roots = Roots()
+    seen = _seen(roots)
     made = Dataset.objects.filter(task_id=task_id, type="output").order_by("id").values_list("id", "name")
     for dataset_id, name in made:
         files = File.objects.of_dataset(task_id, dataset_id, "output", FileStatus.FINISHED)
@@ -23,7 +24,7 @@ def missing_outputs(task_id: int, most: int) -> list[str]:
         try:
             for page in data_management().list_files(name, all_attempts=True):
                 listed = gone.intersection(file.lfn for file in page)
-                gone -= {lfn for lfn in listed if not own or _is_there(own, lfn, *finished[lfn])}
+                gone -= {lfn for lfn in listed if _is_there(roots, seen, lfn, *finished[lfn])}
         except UnknownDatasetError:
             pass  # all of it is gone
         missing += sorted(gone)
@@ -32,15 +33,20 @@ def missing_outputs(task_id: int, most: int) -> list[str]:
     return missing[:most]
 
 
-def _storage_of_site() -> list[Path]:
-    """The site's own storage; none where it cannot be seen, as on a machine that has not mounted it: then nothing is judged."""
-    own = Roots().own
+def _seen(roots: Roots) -> list[list[Path]]:
+    """Storages that can be seen; others are not, as on a machine that has not mounted them: what lies there is not judged."""
+    return [pair for pair in roots.served if _has_any(pair[-1])]
+
+
+def _has_any(folder: Path) -> bool:
     try:
-        return own if any(own[-1].iterdir()) else []
+        return any(folder.iterdir())
     except OSError:
-        return []
+        return False
 
 
-def _is_there(own: list[Path], lfn: str, scope: str, surl: str | None) -> bool:
-    """Whether a file is where it was stored, as far as that is this site's own storage."""
-    return not is_below(surl or "", scope, lfn, own) or storage_path(own[-1], scope, lfn).is_file()
+def _is_there(roots: Roots, seen: list[list[Path]], lfn: str, scope: str, surl: str | None) -> bool:
+    """Whether a file is where it was stored, or in another storage of this site, as far as that can be seen."""
+    if not any(is_below(surl or "", scope, lfn, pair) for pair in seen):
+        return True
+    return any(place.is_file() for place in roots.places(surl or "", scope, lfn))

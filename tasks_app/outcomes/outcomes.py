@@ -6,7 +6,7 @@ Each input file counts for the attempt that ran it: a row is written only while 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -61,6 +61,19 @@ class Outcome:
     """The job waited for its output to be merged, and this is what came of the merge."""
     spares_attempt: bool = False
     """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
+
+
+def outputs_of(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> dict[int, list[Output]]:
+    """What these jobs were to store, by job."""
+    cursor.execute(
+        """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
+            WHERE pandaid = ANY(%s) AND type IN ('output', 'log', 'trn_output', 'trn_log') ORDER BY row_id""",
+        [list(jobs)],
+    )
+    found: dict[int, list[Output]] = {}
+    for row in cursor:
+        found.setdefault(row[0], []).append(Output._make(row))
+    return found
 
 
 COMPONENTS = {

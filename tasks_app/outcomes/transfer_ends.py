@@ -15,7 +15,8 @@ from tasks_app.ddm.replica_removal import forget_replicas, remove_places
 from tasks_app.domain.states import JOB_FINAL, JOB_QUEUED, JobStatus
 from tasks_app.domain.transfer_states import TransferKind, TransferStatus
 from tasks_app.lifecycle.job_moves import move_some
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.models.dataset import LOG_TYPES
+from tasks_app.outcomes.outcomes import Outcome, book, outputs_of
 from tasks_app.transfers import requesting, settling
 from tasks_app.transfers.settling import EndedRule
 
@@ -41,11 +42,13 @@ def _settle(kind: TransferKind, limit: int) -> int:
             _release(cursor, [one for one in of_jobs if one.status == TransferStatus.DONE], states)
         else:
             _report(cursor, [one for one in of_jobs if one.job_id in states], states)
+        failed = [one for one in of_jobs if one.status == TransferStatus.FAILED and _waits(one, states)]
+        book(cursor, _failures(cursor, failed))
+        if kind == TransferKind.GATHER:
+            # After the logs of what failed have come into the catalogue: these stay.
             _remove_copies(
                 cursor, [one for one in rules if one.status != TransferStatus.DONE or one.job_id not in states]
             )
-        failed = [one for one in of_jobs if one.status == TransferStatus.FAILED and _waits(one, states)]
-        book(cursor, [_failure(one) for one in failed])
         settling.settled(cursor, [one.id for one in rules])
         return len(rules)
 
@@ -139,10 +142,31 @@ def _remove_copies(cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule]) -> N
         remove_places([(scope, lfn, at) for scope, lfn, *ends in rows for at in ends])
 
 
-def _failure(rule: EndedRule) -> Outcome:
-    code = NOT_GATHERED if rule.kind == TransferKind.GATHER else NOT_COPIED
-    assert rule.job_id is not None
-    return Outcome(rule.job_id, rule.task_id, JobStatus.FAILED, "ddm", code, rule.error, by=ME)
+def _failures(cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule]) -> list[Outcome]:
+    """How jobs end whose files did not arrive. Their logs are kept: at the destination, or where their pilot left them."""
+    gathered = [one for one in rules if one.kind == TransferKind.GATHER]
+    expected = outputs_of(cursor, [one.job_id for one in gathered if one.job_id is not None]) if gathered else {}
+    lies: dict[tuple[int, str], tuple[str, str]] = {}
+    if gathered:
+        cursor.execute(
+            """SELECT rule_id, lfn, CASE WHEN status = 'done' THEN destination ELSE source END, url FROM transfer_requests
+                WHERE rule_id = ANY(%s::bigint[])""",
+            [numbers(one.id for one in gathered)],
+        )
+        lies = {(rule, lfn): (at, url) for rule, lfn, at, url in cursor.fetchall()}
+    found = []
+    for one in rules:
+        assert one.job_id is not None
+        stored = []
+        for output in expected.get(one.job_id, ()):
+            if output.type in LOG_TYPES and one.report and output.lfn in one.report:
+                said = one.report[output.lfn]
+                at, url = lies.get((one.id, output.lfn), (output.endpoint, ""))
+                stored.append((output._replace(endpoint=at), {**said, "surl": url or said["surl"]}))
+        code = NOT_GATHERED if one.kind == TransferKind.GATHER else NOT_COPIED
+        failed = JobStatus.FAILED
+        found.append(Outcome(one.job_id, one.task_id, failed, "ddm", code, one.error, tuple(stored), by=ME))
+    return found
 
 
 _UNWANTED = f"""

@@ -20,6 +20,7 @@ from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind, Transf
 from tasks_app.transfers import replicas
 from tasks_app.transfers.claiming import Held
 from tasks_app.transfers.link_settings import MoverSettings
+from tasks_app.transfers.readdressing import readdress
 from tasks_app.transfers.replicas import Place
 from tasks_app.transfers.requesting import source_of
 from tasks_app.transfers.rules.pace import next_try
@@ -134,6 +135,7 @@ def _try_again(
         if s.bad_source and s.held.source:
             bad = Place(s.held.scope, s.held.lfn, s.held.source, s.source_url, ReplicaStatus.BAD)
             replicas.mark_bad(cursor, [bad], f"the mover found that {s.error}")
+            readdress(cursor, bad)
     places = replicas.places_of(cursor, [(s.held.scope, s.held.lfn) for s in steps])
     rows, failed = [], []
     for s in steps:

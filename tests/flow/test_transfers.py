@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint
 from tasks_app.agents import adder, feeder, job_generator, mover, refiner, task_broker
+from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
 from tasks_app.dispatch.reports import update_job
-from tasks_app.models import CatalogueFile, FileReplica, Job, JobFile, TransferRequest, TransferRule
+from tasks_app.models import CatalogueFile, File, FileReplica, Job, JobFile, TransferRequest, TransferRule
+from tasks_app.outcomes import bad_inputs
+from tasks_app.outcomes.missing import missing_outputs
 from tests.flow.driving import add_queue, jobs, parameters, reads, settle, states, status, submit, task, wake
 from tests.flow.pilot import Pilot, report
 from tests.flow.test_commands import command
@@ -222,3 +227,79 @@ def test_a_bad_copy_that_a_pilot_finds_is_marked_and_another_one_is_read(site: S
     bad = FileReplica.objects.get(endpoint="FAR_DISK")
     assert bad.status == "bad" and bad.reason.startswith("a job could not read it: it ")
     assert CatalogueFile.objects.get(lfn="in0", dataset__name="lab.in").endpoint == "CERN_DISK"
+
+
+def gathered(site: Storages, **more: Any) -> int:
+    """A task whose jobs ran at the satellite, and whose outputs are on their way to the nucleus."""
+    made = fed(site, 1, "FAR_DISK", prodSourceLabel="managed", cpuTime=10, **more)
+    task_broker.run(draw=lambda: 0.0)
+    Queue.objects.filter(name="CERN_Q").update(status="offline")
+    job_generator.run()
+    RealPilot(site="FAR_Q").work()
+    adder.run()
+    assert states(made) == {"transferring": 1}
+    return made
+
+
+def test_gathered_outputs_can_be_downloaded_and_are_missed_when_no_storage_has_them(
+    site: Storages, api: Callable[..., Client]
+) -> None:
+    made = gathered(site)
+    settle(moved)
+    output = File.objects.get(task_id=made, type="output")
+    answer: Any = api().get(f"/api/v2/files/{output.id}/content")
+    assert answer.status_code == 200, answer.content
+    assert b"".join(answer.streaming_content) == output.lfn.encode() * 10
+    log = File.objects.get(task_id=made, type="log")
+    assert small_files.path_of(log.surl, log.lfn, scope=log.scope).is_relative_to(site.root / "CERN_DISK")
+    assert missing_outputs(made, 10) == []
+    path_of(output.surl or "").unlink()
+    assert missing_outputs(made, 10) == [], "another storage of this site has it"
+    answer = api().get(f"/api/v2/files/{output.id}/content")
+    assert b"".join(answer.streaming_content) == output.lfn.encode() * 10
+    storage_path(site.root / "FAR_DISK", output.scope or "", output.lfn).unlink()
+    assert missing_outputs(made, 10) == [output.lfn]
+    answer = api().get(f"/api/v2/files/{output.id}/content")
+    assert answer.status_code == 404 and "no longer in this site's storage" in answer.json()["detail"]
+
+
+def test_what_lies_in_a_storage_that_cannot_be_seen_is_not_judged(site: Storages) -> None:
+    made = gathered(site)
+    settle(moved)
+    for name in ("CERN_DISK", "FAR_DISK"):
+        shutil.rmtree(site.root / name)
+    assert missing_outputs(made, 10) == []
+
+
+def test_a_gathering_that_fails_keeps_the_log_of_its_job(site: Storages) -> None:
+    made = gathered(site, maxAttempt=1)
+    configure("TRANSFER_ATTEMPTS", 1)
+    output, log = (JobFile.objects.get(task_id=made, type=kind) for kind in ("output", "log"))
+    storage_path(site.root / "FAR_DISK", output.scope or "", output.lfn).unlink()
+    StorageEndpoint.objects.filter(name="CERN_DISK").update(blacklisted_write=True)
+    settle(moved)
+    job = jobs(made)[0]
+    assert (job.status, job.ddm_error_code) == ("failed", 202)
+    kept = CatalogueFile.objects.get(lfn=log.lfn)
+    assert kept.endpoint == "FAR_DISK" and path_of(kept.url).is_relative_to(site.root / "FAR_DISK")
+    assert path_of(kept.url).read_bytes() == log.lfn.encode() * 10
+    assert File.objects.get(task_id=made, type="log").surl == kept.url
+    assert not CatalogueFile.objects.filter(lfn=output.lfn).exists()
+
+
+def test_the_checksum_of_a_large_file_is_worked_out_by_the_mover(
+    site: Storages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another copy is read by the next attempt, and the bad one is made good from it."""
+    monkeypatch.setattr(bad_inputs, "MOST_BYTES", 100)
+    Queue.objects.filter(name="CERN_Q").delete()
+    site.dataset("lab.in", "FAR_DISK", ["in0", "in1"])
+    site.put("CERN_DISK", "in0", content_of("in0", 1000))
+    other = file_url(site.path("CERN_DISK", "in0"))
+    FileReplica.objects.create(scope="lab", lfn="in0", endpoint="CERN_DISK", url=other)
+    site.put("FAR_DISK", "in0", b"x" * 1000)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=5))
+    settle(moved, RealPilot(site="FAR_Q").work)
+    assert (status(made), states(made)["finished"]) == ("done", 2)
+    assert site.path("FAR_DISK", "in0").read_bytes() == content_of("in0", 1000)
+    assert not FileReplica.objects.filter(status="bad").exists()

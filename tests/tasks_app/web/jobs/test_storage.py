@@ -156,6 +156,7 @@ def test_links_in_archives_are_not_followed(root: Path) -> None:
         small_files.read_log(path, limit=10)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "surl",
     [
@@ -175,6 +176,7 @@ def test_nothing_but_the_file_itself_is_read(root: Path, surl: str) -> None:
         small_files.path_of(surl.replace("{root}", str(root)), "x", scope="user.ada")
 
 
+@pytest.mark.django_db
 def test_links_out_of_the_storage_are_not_followed(root: Path) -> None:
     (root.parent / "outside").write_text("secret")
     (root / "link").symlink_to(root.parent / "outside")
