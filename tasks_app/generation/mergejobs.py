@@ -18,6 +18,7 @@ from brokerage_app.brokers import merging
 from brokerage_app.filters.candidates import PUT_ASIDE, UNCHANGED, waited_long
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary import codes
+from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
@@ -120,31 +121,32 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
             ),
         )
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
-    made, skipped = 0, []
+    made, skipped, waits = 0, [], False
     with hot_cursor() as cursor:
         logs = pick(cursor, task_id, merge.unmerged[MASTER], PRODUCERS_A_TURN)
         by_site = _lock_producers(cursor, logs.files)
         for name in sorted(by_site.keys() & heaps.keys()):
-            found = _place_of(merge, heaps[name], grid, now)
+            asked = merge.asked(heaps[name], grid.sites.get(name), now)
+            found = _place_of(merge, heaps[name], asked, grid, now)
+            # The wait goes on when files are merged elsewhere: if that fails, nobody begins to wait for the queue again.
+            waits = waits or isinstance(found, Skip) or waited_long(asked)
             if isinstance(found, Skip):
                 skipped.append(found)
                 continue
             rest_too = nothing_more(heaps[name], now)
             copies = place_of_merging(found, merge.facts.label or "") if found.queue != name else None
             made += _merge_at(cursor, merge, found, logs, by_site[name], now, copies, rest_too=rest_too)
-    if bool(skipped) != (merge.waits_since is not None):
-        Dataset.objects.filter(pk=merge.unmerged[MASTER].id).update(frozen_time=now if skipped else None)
+    if waits != (merge.waits_since is not None):
+        Dataset.objects.filter(pk=merge.unmerged[MASTER].id).update(frozen_time=now if waits else None)
     return Made(made, tuple(skipped))
 
 
-def _place_of(merge: MergeFacts, heap: Heap, grid: Grid, now: datetime) -> SiteView | Skip:
+def _place_of(merge: MergeFacts, heap: Heap, asked: TaskNeeds, grid: Grid, now: datetime) -> SiteView | Skip:
     """Where a site's files are merged, or why nowhere for now."""
-    own, config = grid.sites.get(heap.site), configuration()
-    asked = merge.asked(heap, own, now)
-    verdict = merging.broker(asked, grid, config, heap.site, floor=settings.JEDI_QUEUE_FLOOR)
+    verdict = merging.broker(asked, grid, configuration(), heap.site, floor=settings.JEDI_QUEUE_FLOOR)
     if verdict.chosen:
         return grid.sites[verdict.chosen[0].site]
-    if own is None:
+    if heap.site not in grid.sites:
         said = verdict.sentence()
         return Skip(
             heap.site, codes.SITE_OFFLINE, "the queue no longer exists, and no other takes the merge jobs: {}", (said,)

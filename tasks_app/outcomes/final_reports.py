@@ -149,6 +149,7 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     outcomes = [
         _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken) for row in reports
     ]
+    outcomes = list(gathering.with_places(outcomes))
     gathered = gathering.begin(cursor, outcomes, said)
     book(cursor, [o for o in outcomes if o.job_id not in gathered] if gathered else outcomes, now)
     failed = [o.job_id for o in outcomes if o.status == JobStatus.FAILED]

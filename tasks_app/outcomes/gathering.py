@@ -5,7 +5,8 @@ What its pilot reported is kept with the rule, and reported again, with the new 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from tasks_app.outcomes.outcomes import Outcome
 from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
 from tasks_app.transfers.storages import Storage, local_storages
 
+Roots = Mapping[str, tuple[Path, Path]]
+"""Folders of endpoints of this machine, as they are described and as they are found."""
+
 
 def begin(
     cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], said: Mapping[int, Any], by: str = "adder"
@@ -32,11 +36,12 @@ def begin(
     if not away:
         return set()
     stores = local_storages()
+    roots = _roots_of(stores)
     wanted: list[Wanted] = []
     for outcome in away:
         by_place: dict[str, list[WantedFile]] = {}
         for output, report in outcome.stored:
-            source = _lies_at(report["surl"], output.scope, output.lfn, stores)
+            source = _lies_at(report["surl"], output.scope, output.lfn, roots)
             if output.endpoint in stores and source not in ("", output.endpoint):
                 file = WantedFile(output.scope, output.lfn, report["fsize"], report["adler32"], output.file_id, source)
                 by_place.setdefault(output.endpoint, []).append(file)
@@ -54,11 +59,28 @@ def begin(
     return jobs
 
 
+def with_places(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """The same, where what is to be merged has the endpoint at which it was left: it is merged there, and gathered by nobody."""
+    if not any(o.status == JobStatus.MERGING and o.stored for o in outcomes):
+        return outcomes
+    roots = _roots_of(local_storages())
+    return [_where_it_lies(o, roots) if o.status == JobStatus.MERGING else o for o in outcomes] if roots else outcomes
+
+
+def _where_it_lies(outcome: Outcome, roots: Roots) -> Outcome:
+    places = [(_lies_at(report["surl"], one.scope, one.lfn, roots), one, report) for one, report in outcome.stored]
+    stored = tuple((one._replace(endpoint=place or one.endpoint), report) for place, one, report in places)
+    return replace(outcome, stored=stored)
+
+
 def _may_move(output: Any, report: Mapping[str, Any]) -> bool:
     return output.endpoint not in (None, "", ENDPOINT) and str(report["surl"]).startswith("file:")
 
 
-def _lies_at(surl: str, scope: str, lfn: str, stores: Mapping[str, Storage]) -> str:
+def _roots_of(stores: Mapping[str, Storage]) -> Roots:
+    return {name: (one.path, one.path.resolve()) for name, one in stores.items()}
+
+
+def _lies_at(surl: str, scope: str, lfn: str, roots: Roots) -> str:
     """The endpoint below whose folder a file lies; "" when it is none of this machine."""
-    roots = {name: [one.path, Path(one.path).resolve()] for name, one in stores.items()}
     return next((name for name, own in roots.items() if is_below(surl, scope, lfn, own)), "")
