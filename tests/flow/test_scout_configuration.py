@@ -118,7 +118,7 @@ def test_a_parameter_changes_the_memory_that_scouts_set(key: str, value: str, us
 
 @pytest.mark.parametrize(
     ("key", "value", "usual", "changed"),
-    [("SCOUT_CPUTIME_RANK", "50", (1053, 836), (540, 836)), ("SCOUT_DISK_IO_CAP", "700", (1053, 836), (1053, 700))],
+    [("SCOUT_CPUTIME_RANK", "50", (1053, 836), (810, 836)), ("SCOUT_DISK_IO_CAP", "700", (1053, 836), (1053, 700))],
 )
 def test_a_parameter_changes_the_other_measures_of_scouts(
     key: str, value: str, usual: tuple[int, int], changed: tuple[int, int]
