@@ -20,10 +20,10 @@ Who = tuple[str, str]
 """(user, working group); one of the two is empty."""
 
 
-def user_job_priority(serial: int, *, offset: int = 0, weight: float = 0.0) -> int:
-    """int(1000 + offset - serial / 5 - int(100 x weight)): `serial` counts the user's jobs that have not ended, `weight`
-    is the part of their quota that is used."""
-    return int(TOP + offset - serial / JOBS_A_UNIT - int(100 * weight))
+def user_job_priority(serial: int, *, offset: int = 0) -> int:
+    """int(1000 + offset - serial / 5): `serial` counts the user's jobs that have not ended. The document's further term, for
+    the part of a quota of CPU time that is used, has nothing to act on here: users have no such quota."""
+    return int(TOP + offset - serial / JOBS_A_UNIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,21 +21,19 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("serial", "offset", "weight", "priority"),
+    ("serial", "offset", "priority"),
     [
-        (37, 0, 0.0, 992),  # H18
-        (0, 0, 0.0, 1000),
-        (1, 0, 0.0, 999),
-        (5, 0, 0.0, 999),
-        (6, 0, 0.0, 998),
-        (0, -500, 0.0, 500),
-        (10, 200, 0.255, 1173),  # 1000 + 200 - 2 - 25
+        (37, 0, 992),  # H18
+        (0, 0, 1000),
+        (1, 0, 999),
+        (5, 0, 999),
+        (6, 0, 998),
+        (0, -500, 500),
+        (10, 200, 1198),  # 1000 + 200 - 2
     ],
 )
-def test_the_more_jobs_a_user_has_the_lower_is_the_priority(
-    serial: int, offset: int, weight: float, priority: int
-) -> None:
-    assert user_job_priority(serial, offset=offset, weight=weight) == priority
+def test_the_more_jobs_a_user_has_the_lower_is_the_priority(serial: int, offset: int, priority: int) -> None:
+    assert user_job_priority(serial, offset=offset) == priority
 
 
 def test_priorities_go_on_from_one_bunch_to_the_next() -> None:
