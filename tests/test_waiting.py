@@ -294,7 +294,7 @@ def a_task_and_its_readers(made: SimpleNamespace) -> Held:
     maker, reader = made.task(), made.task()
     made.dataset(maker, name="lab.out", type="output")
     made.dataset(reader, name="lab.out", type="input")
-    return Held(of_task(maker), whole(recovery._lock, maker.id, None), free=of_task(reader))
+    return Held(of_task(maker), whole(recovery._lock, [maker.id]), free=of_task(reader))
 
 
 @at("tasks_app/inputs/schedules.py:make_due")

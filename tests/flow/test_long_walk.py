@@ -14,7 +14,7 @@ from tasks_app.agents.watchdogs import exhausted, job_timeouts, pending
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.models import File, Job, Task
-from tasks_app.outcomes import recovery
+from tasks_app.outcomes import recovery, recovery_plans
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
@@ -78,7 +78,7 @@ class LongWalk(Walk):
         found = File.objects.filter(type="output", status="finished").order_by("task_id", "lfn")
         if outputs := list(found.values_list("task_id", "lfn")):
             task_id, lfn = self.chance.choice(outputs)
-            with suppress(recovery.CannotRecoverError):
+            with suppress(recovery_plans.CannotRecoverError):
                 recovery.recover(task_id, [lfn], by="ada")
 
     def any_command(self) -> None:

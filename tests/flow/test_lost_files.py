@@ -15,10 +15,13 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local_files import file_url
-from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
+from tasks_app.models import CatalogueDataset, File, JobRetryHistory, Task, TaskStatusLog
+from tasks_app.outcomes import recovery_chains
 from tasks_app.outcomes.missing import missing_outputs
-from tasks_app.outcomes.recovery import CannotRecoverError, Recovery, recover
+from tasks_app.outcomes.recovery import recover
+from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery
 from tasks_app.submission import command_queue
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -230,6 +233,113 @@ def test_inputs_that_are_gone_as_well_are_named() -> None:
     assert status(made) == "done"
 
 
+def chain_of(length: int, files: int = 2, **more: Any) -> list[int]:
+    """Tasks each of which reads what the one before has made, all done; none is a parent."""
+    add_dataset("lab.in", files, events=10)
+    made = []
+    for number in range(length):
+        read = f"lab.t{number - 1}.out" if number else "lab.in"
+        given = more if number == length - 1 else {}
+        made.append(submit(parameters(f"lab.t{number}", reads(read), **{"nFilesPerJob": 1, **given})))
+        drive(Pilot())
+    assert [status(one) for one in made] == ["done"] * length
+    return made
+
+
+def finish_chain(tasks: list[int]) -> None:
+    for _ in tasks:
+        drive(Pilot())
+        look_again()
+    drive(Pilot())
+    assert [status(one) for one in tasks] == ["done"] * len(tasks)
+
+
+def test_inputs_that_are_gone_as_well_are_made_again_first() -> None:
+    first, second, third = tasks = chain_of(3)
+    data_management().remove("lab.t0.out", ["lab.t0.000002.root"], by=SITE)
+    data_management().remove("lab.t1.out", ["lab.t1.000002.root"], by=SITE)
+    found = recover(third, ["lab.t2.000002.root"], by="olga")
+    assert [(one.task_id, [o.lfn for o in one.lost]) for one in (found, *found.makers)] == [
+        (third, ["lab.t2.000002.root"]),
+        (second, ["lab.t1.000002.root"]),
+        (first, ["lab.t0.000002.root"]),
+    ]
+    assert {"1 of them lost as well, and made again first: lab.t1.000002.root"} <= set(found.sentences())
+    assert [counters(one) for one in tasks] == [(2, 1, 1, 0), (1, 1, 1, 1), (1, 1, 1, 1)]
+    assert_books_balance()
+    finish_chain(tasks)
+    for number, one in enumerate(tasks):
+        assert outputs(f"lab.t{number}.out") == [f"lab.t{number}.000001.root", f"lab.t{number}.000003.root"]
+        assert counters(one)[:3] == (2, 2, 2)
+    assert inputs(jobs(first)[-1].id) == ["lab.in.00001"]
+    assert inputs(jobs(third)[-1].id) == ["lab.t1.000003.root"]
+
+
+def test_all_that_was_made_of_a_part_of_a_lost_input_is_made_again_so_that_no_event_is_there_twice() -> None:
+    _, second = tasks = chain_of(2, nEventsPerJob=1, nEventsPerFile=2)
+    assert len(outputs("lab.t1.out")) == 4, "each input was read by two jobs"
+    data_management().remove("lab.t0.out", ["lab.t0.000002.root"], by=SITE)
+    of_it = [job.id for job in jobs(second) if inputs(job.id) == ["lab.t0.000002.root"]]
+    lost, also = (f"lab.t1.{number:06d}.root" for number in (3, 4))
+    found = recover(second, [lost], by="olga")
+    assert (found.jobs, [o.lfn for o in found.also_lost]) == (of_it, [also])
+    finish_chain(tasks)
+    assert len(outputs("lab.t1.out")) == 4 and not {lost, also} & set(outputs("lab.t1.out"))
+
+
+def test_what_a_job_made_beside_a_lost_input_is_read_again_in_its_new_form() -> None:
+    add_dataset("lab.in", 2)
+    wanted = parameters("lab.t0", reads("lab.in"), nFilesPerJob=1)
+    wanted["jobParameters"].append(template("output", "lab.t0.${SN}.more", "lab.t0.out"))
+    first = submit(wanted)
+    drive(Pilot())
+    second = submit(parameters("lab.t1", reads("lab.t0.out"), nFilesPerJob=1))
+    drive(Pilot())
+    (job,) = [job for job in jobs(second) if inputs(job.id) == ["lab.t0.000002.root"]]
+    (lost,) = [f.lfn for f in files(second, "output") if f.job_id == job.id]
+    data_management().remove("lab.t0.out", ["lab.t0.000002.root"], by=SITE)
+    found = recover(second, [lost], by="olga")
+    assert (len(found.jobs), len(found.gone), len(found.makers[0].also_lost)) == (2, 2, 1)
+    finish_chain([first, second])
+    assert (len(outputs("lab.t0.out")), len(outputs("lab.t1.out"))) == (4, 4)
+
+
+def test_what_stands_in_the_way_of_a_chain_is_said_and_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = tasks = chain_of(3)
+    for number in (0, 1):
+        data_management().remove(f"lab.t{number}.out", [f"lab.t{number}.000001.root"], by=SITE)
+
+    def refused(sentence: str, **more: Any) -> None:
+        with pytest.raises(CannotRecoverError, match=sentence):
+            recover(third, ["lab.t2.000001.root"], by="olga", **more)
+        assert [status(one) for one in tasks] == ["done"] * 3
+
+    refused(f"task {first}, which made them, is ada's", may=lambda owner: owner.id != first)
+    monkeypatch.setattr(recovery_chains, "DEEPEST", 1)
+    refused(rf"1 steps of making back: recover lab\.t0\.000001\.root of task {first} first")
+    monkeypatch.setattr(recovery_chains, "DEEPEST", 2)
+    assert len(recover(third, ["lab.t2.000001.root"], by="olga", dry_run=True).makers) == 2
+    Task.objects.filter(pk=second).update(status="prepared")
+    with pytest.raises(CannotRecoverError, match=f"task {second} is prepared"):
+        recover(third, ["lab.t2.000001.root"], by="olga")
+    Task.objects.filter(pk=second).update(status="done")
+    recover(third, ["lab.t2.000001.root"], by="olga")
+    finish_chain(tasks)
+
+
+def test_inputs_that_the_task_names_cannot_be_replaced() -> None:
+    add_dataset("lab.in", 2)
+    first = submit(parameters("lab.t0", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot())
+    second = submit(parameters("lab.t1", reads("lab.t0.out", files=["lab.t0.000001.root"]), nFilesPerJob=1))
+    drive(Pilot())
+    data_management().remove("lab.t0.out", ["lab.t0.000001.root"], by=SITE)
+    with pytest.raises(CannotRecoverError, match="are named by the task"):
+        recover(second, ["lab.t1.000001.root"], by="olga")
+    recover(first, ["lab.t0.000001.root"], by="olga")
+    drive(Pilot())
+
+
 def test_an_aborted_task_that_runs_again_for_a_lost_file_processes_what_was_left() -> None:
     add_dataset("lab.in", 6)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=2))
@@ -249,8 +359,6 @@ def test_an_aborted_task_that_runs_again_for_a_lost_file_processes_what_was_left
 
 def test_a_killed_task_in_its_last_moments_is_refused() -> None:
     made = done_task(2)
-    from tasks_app.models import Task
-
     Task.objects.filter(pk=made).update(status="prepared")
     with pytest.raises(CannotRecoverError, match="is prepared: its lost files cannot be recovered now"):
         recover(made, ["lab.t.000001.root"], by="olga")

@@ -13,7 +13,8 @@ from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.api.v2.lost_files import MOST_FILES
 from tasks_app.models import Task
 from tasks_app.outcomes.missing import missing_outputs
-from tasks_app.outcomes.recovery import CannotRecoverError, recover
+from tasks_app.outcomes.recovery import recover
+from tasks_app.outcomes.recovery_plans import CannotRecoverError
 
 
 class RecoveryParams(Params):
@@ -38,7 +39,14 @@ def upload_file_recovery_request(ask: Ask) -> HttpResponse:
     if not lost:
         return envelope(page, message=f"no output of task {task_id} is lost")
     try:
-        found = recover(task_id, lost, by=ask.caller.name, reason="reported lost", dry_run=dry_run)
+        found = recover(
+            task_id,
+            lost,
+            by=ask.caller.name,
+            reason="reported lost",
+            dry_run=dry_run,
+            may=lambda task: ask.caller.may_command(task.user, task.working_group),
+        )
     except CannotRecoverError as exc:
         return refused(str(exc))
     says = "; ".join(found.sentences())

@@ -16,7 +16,8 @@ from tasks_app.api.counted import CountedList
 from tasks_app.api.v2.base import OfTask, StrictSerializer, check_command_right
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
 from tasks_app.models import Task
-from tasks_app.outcomes.recovery import CannotRecoverError, recover
+from tasks_app.outcomes.recovery import recover
+from tasks_app.outcomes.recovery_plans import CannotRecoverError
 
 MOST_FILES = 10_000
 
@@ -51,7 +52,8 @@ class LostFilesViewSet(OfTask):
     @extend_schema(
         summary="Make lost outputs of a task again",
         description="Finds the jobs that made the files and processes their inputs again; a task that has ended runs "
-        "again. 409 when the task did not make one of the files, or cannot be changed now; then nothing is done.",
+        "again. Inputs that are gone as well are made again first, by the tasks that made them. 409 when the task did not "
+        "make one of the files, or cannot be changed now; then nothing is done.",
         request=LostFilesSerializer,
         responses={202: RecoverySerializer},
     )
@@ -68,6 +70,7 @@ class LostFilesViewSet(OfTask):
                 reason=given["reason"],
                 dataset=given.get("dataset"),
                 dry_run=given["dry_run"],
+                may=lambda task: self.caller.may_command(task.user, task.working_group),
             )
         except CannotRecoverError as exc:
             raise Conflict(sentence(exc)) from exc

@@ -11,13 +11,15 @@ from django.core.management.base import CommandError
 
 from jedisite.management.command_line import Suggesting
 from tasks_app.management.named import add_task, task_named
-from tasks_app.outcomes.recovery import CannotRecoverError, recover, task_of_dataset
+from tasks_app.outcomes.recovery import recover, task_of_dataset
+from tasks_app.outcomes.recovery_plans import CannotRecoverError
 
 
 class Command(Suggesting):
     help = (
         "Make lost outputs of a task again: the jobs that made them are found and their inputs are processed again. "
-        "A task that has ended runs again for them."
+        "A task that has ended runs again for them. Inputs that are lost as well are made again first, by the tasks that "
+        "made them."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
