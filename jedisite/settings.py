@@ -341,6 +341,7 @@ SPECTACULAR_SETTINGS = {
         "JobStatus": "tasks_app.api.v2.choices.JOB_STATUS",
         "ReportedJobStatus": "tasks_app.api.panda.pilot_calls.STATES",
         "QueueStatus": "tasks_app.api.v2.choices.QUEUE_STATUS",
+        "TransferStatus": "tasks_app.api.v2.choices.TRANSFER_STATUS",
         "TaskCommand": "tasks_app.api.v2.choices.TASK_COMMAND",
     },
     "SWAGGER_UI_DIST": "SIDECAR",

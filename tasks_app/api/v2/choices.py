@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerage_app.models import Queue
 from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
+from tasks_app.domain.transfer_states import TransferStatus
 
 TASK_STATUS = [s.value for s in TaskStatus]
 DATASET_STATUS = [s.value for s in DatasetStatus]
@@ -12,3 +13,4 @@ FILE_STATUS = [s.value for s in FileStatus]
 JOB_STATUS = [s.value for s in JobStatus]
 TASK_COMMAND = [c.value for c in TaskCommand]
 QUEUE_STATUS = list(Queue.STATUSES)
+TRANSFER_STATUS = [s.value for s in TransferStatus]
