@@ -23,7 +23,8 @@ from brokerage_app.grid import configured
 from jedisite.identity import callers, oidc_keys
 from jedisite.vocabulary.roles import Scope
 from tasks_app.attention import bell
-from tasks_app.dispatch import closed_queues, share_order
+from tasks_app.counts import share_order
+from tasks_app.dispatch import closed_queues
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.frame import frame
 from tests.installation import remove_data_of

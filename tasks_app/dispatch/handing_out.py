@@ -19,10 +19,10 @@ from psycopg.types.numeric import Int8
 
 from brokerage_app.grid.configured import configuration
 from jedisite.database.sql import hot_cursor
+from tasks_app.counts.share_order import ShareOrder, share_order
 from tasks_app.dispatch.description import behind_walls, described
 from tasks_app.dispatch.input_addresses import forget_astray
 from tasks_app.dispatch.job_secrets import give_secrets
-from tasks_app.dispatch.share_order import ShareOrder, share_order
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.lifecycle.job_handout import BY_NUMBER, BY_PRIORITY, BY_SHARE, HAND_OUT
 

@@ -12,7 +12,7 @@ from brokerage_app.grid import installed_policy
 from brokerage_app.policy.division import distribute
 from brokerage_app.policy.shares import BranchUsage, Share, Usage, metrics
 from brokerage_app.policy.workqueues import QueueRow
-from tasks_app.dispatch.share_order import powers
+from tasks_app.counts.share_order import powers
 from tasks_app.models import Task
 
 WHOLE: Final = 100.0

@@ -17,7 +17,8 @@ from psycopg.types.numeric import Int8
 
 from jedisite.database.sql import hot_cursor
 from jedisite.identity.callers import caller_of_token, issue_token
-from tasks_app.dispatch import handing_out, reports, share_order
+from tasks_app.counts import share_order
+from tasks_app.dispatch import handing_out, reports
 from tasks_app.labs.bench import clients, dispatching, reporting, scene
 from tasks_app.labs.bench.crowd import Step
 from tasks_app.labs.bench.database import settle

@@ -10,7 +10,8 @@ import psycopg
 from django.db import connection
 
 from brokerage_app.models import GlobalShare
-from tasks_app.dispatch import handing_out, share_order
+from tasks_app.counts import share_order
+from tasks_app.dispatch import handing_out
 from tasks_app.dispatch.handing_out import Request, get_jobs
 from tasks_app.labs.bench import clients, scene, web
 from tasks_app.labs.bench.crowd import Done, Step, crowd

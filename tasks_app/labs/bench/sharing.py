@@ -20,7 +20,7 @@ from brokerage_app.policy.division import distribute
 from brokerage_app.policy.placement import Wish, place
 from brokerage_app.policy.shares import Share, ShareTree
 from brokerage_app.policy.workqueues import QueueRow, WorkQueues
-from tasks_app.dispatch import share_order
+from tasks_app.counts import share_order
 from tasks_app.labs.bench.database import Place, settle
 from tasks_app.labs.bench.measuring import Result, Target, in_turn
 from tasks_app.models import Task

@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, GlobalShare, Queue
-from tasks_app.dispatch import handing_out, share_order
+from tasks_app.counts import share_order
+from tasks_app.dispatch import handing_out
 from tasks_app.dispatch.handing_out import Request, get_jobs, is_sloppy
 from tasks_app.labs.bench.scene import add_jobs
 from tasks_app.models import Job

@@ -23,8 +23,7 @@ from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.verdict import Verdict
-from tasks_app.counts import statistics
-from tasks_app.dispatch import share_order
+from tasks_app.counts import share_order, statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db
