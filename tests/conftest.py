@@ -23,7 +23,7 @@ from brokerage_app.grid import configured
 from jedisite.identity import callers, oidc_keys
 from jedisite.vocabulary.roles import Scope
 from tasks_app.attention import bell
-from tasks_app.counts import share_order
+from tasks_app.counts import line_order
 from tasks_app.dispatch import closed_queues
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.frame import frame
@@ -84,9 +84,9 @@ def forgotten_configuration() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def forgotten_shares() -> Iterator[None]:
     """No test hands out jobs in the order of another one's shares."""
-    share_order.forget()
+    line_order.forget()
     yield
-    share_order.forget()
+    line_order.forget()
 
 
 @pytest.fixture(autouse=True)

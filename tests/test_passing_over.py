@@ -162,13 +162,13 @@ def jobs_by_age(made: SimpleNamespace) -> Taken:
     return handed_out(made, draw=BY_AGE, gshare="A")
 
 
-@at("tasks_app/lifecycle/job_handout.py:BY_SHARE")
+@at("tasks_app/lifecycle/job_handout.py:BY_LINE")
 def jobs_of_a_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made, gshare="A")
 
 
-@at("tasks_app/lifecycle/job_handout.py:BY_SHARE 2")
+@at("tasks_app/lifecycle/job_handout.py:BY_LINE 2")
 def jobs_of_no_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made)

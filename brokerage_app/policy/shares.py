@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Final
+from typing import Final, TypeVar
 
 from brokerage_app.policy.attributes import TaskAttributes
 from brokerage_app.policy.workqueues import Tried
@@ -27,6 +27,9 @@ _PLACES: Final = {
 """What the patterns of a share are asked of."""
 IDLE_BELOW: Final = 0.85
 """A branch that uses less of its target than this, and has too little queued to use more, is idle."""
+
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,7 @@ class ShareTree:
         for parent in (None, *self.shares):
             children = self._children.get(parent)
             if children:
-                found.update(_filled(found[parent], [(c.name, max(c.value, 0), wish[c.name]) for c in children]))
+                found.update(filled(found[parent], [(c.name, max(c.value, 0), wish[c.name]) for c in children]))
         return {leaf.name: found[leaf.name] for leaf in self.leaves}
 
     def fair_order(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> tuple[str, ...]:
@@ -211,7 +214,7 @@ class ShareTree:
         has less: at a site where the jobs of a sibling do not wait, it would take the sibling's part.
         """
         targets = self.fair_targets(executing, queued)
-        ratios = {name: _ratio(executing.get(name, 0.0), target) for name, target in targets.items()}
+        ratios = {name: ratio_of(executing.get(name, 0.0), target) for name, target in targets.items()}
         return tuple(sorted(targets, key=lambda name: ratios[name]))
 
     def aligned(self, vo: str | None, label: str | None, executing: Mapping[str, float]) -> tuple[Share, ...]:
@@ -238,13 +241,13 @@ class ShareTree:
         return found
 
 
-def _ratio(has: float, target: float) -> float:
+def ratio_of(has: float, target: float) -> float:
     return has / target if target > 0 else NO_TARGET
 
 
-def _filled(amount: float, parts: Sequence[tuple[str, int, float]]) -> dict[str, float]:
+def filled(amount: float, parts: Sequence[tuple[Key, float, float]]) -> dict[Key, float]:
     """Divide an amount by weight among (name, weight, most), nobody above their most, until nobody wants more."""
-    given = {name: 0.0 for name, _, _ in parts}
+    given = dict.fromkeys((name for name, _, _ in parts), 0.0)
     hungry = [part for part in parts if part[1] > 0 and part[2] > 0]
     while hungry and amount > 0:
         weights = sum(weight for _, weight, _ in hungry)

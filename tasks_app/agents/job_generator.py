@@ -10,6 +10,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import TASK_GENERATING
 from tasks_app.generation import prepro
 from tasks_app.generation.generation_pass import read_pass
+from tasks_app.generation.queue_order import order_of
 from tasks_app.generation.task_turns import HAS_WORK, ME, take_turn
 from tasks_app.generation.throttle import decide
 from tasks_app.generation.turns_by_configuration import turns_of
@@ -22,8 +23,8 @@ JOBS_A_TASK = 20_000
 
 @agent("job_generator", every="2s", title="Splits input into jobs and assigns them to sites")
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
-    """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first, and tasks of
-    very high priority in between."""
+    """One pass over tasks with input left: work queues take turns, those furthest below their share first, in each users, each
+    with the most urgent first, and tasks of very high priority in between."""
     there = claims.states_in_use(TASK_GENERATING | prepro.WAITING)
     if not there:
         return Pass()
@@ -37,7 +38,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
         condition=condition,
         values=values,
         agent=ME,
-        turns=turns_of(throttle.queues),
+        turns=turns_of(throttle.queues, order_of(throttle, HAS_WORK)),
     )
     first = prepro.claim(tasks, throttle.off) if there & prepro.WAITING else []
     if not claimed and not first:

@@ -19,12 +19,12 @@ from psycopg.types.numeric import Int8
 
 from brokerage_app.grid.configured import configuration
 from jedisite.database.sql import hot_cursor
-from tasks_app.counts.share_order import ShareOrder, share_order
+from tasks_app.counts.line_order import LineOrder, line_order
 from tasks_app.dispatch.description import behind_walls, described
 from tasks_app.dispatch.input_addresses import forget_astray
 from tasks_app.dispatch.job_secrets import give_secrets
 from tasks_app.dispatch.worker_moves import handed_to
-from tasks_app.lifecycle.job_handout import BY_NUMBER, BY_PRIORITY, BY_SHARE, HAND_OUT
+from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, BY_PRIORITY, HAND_OUT
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
@@ -36,7 +36,7 @@ BUILDS_OF = {"user": "panda"}
 
 
 Place = tuple[int, int, int]
-"""Where a job stands in a walk: place of its share, priority (negative), number. Parts that a walk does not ask are 0."""
+"""Where a job stands in a walk: place of its line, priority (negative), number. Parts that a walk does not ask are 0."""
 FIRST: Place = (0, -(2**31), 0)
 
 
@@ -46,10 +46,10 @@ Key = tuple[str, str, bool, bool]
 
 @dataclass(slots=True)
 class _Hint:
-    """The place of the last job handed out, and the order of shares that it belongs to."""
+    """The place of the last job handed out, and the order of lines that it belongs to."""
 
     place: Place
-    order: ShareOrder | None
+    order: LineOrder | None
     full_scan_at: float
 
 
@@ -62,7 +62,7 @@ _OF_ADMINISTRATORS = """
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 31
+_NUMBER, _PROCESSING, _PRIORITY, _LINE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 31
 """Places of columns in a row."""
 
 
@@ -102,14 +102,15 @@ class Request:
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     """Claim up to `count` activated jobs of a queue and describe each as PanDA's pilots read it.
 
-    Without global shares the most urgent go first. With them, those of the most under-used share do, in it the most
-    urgent; but when `draw`, a chance number of 0 to 99, is not above SLOPPY_DISPATCH_RATIO, those that are oldest.
+    Without shares those of the highest priority go first. With them, those of urgent tasks do, then those of the most
+    under-used global share or, where there is no tree of shares, work queue, in it by priority; but when `draw`, a chance
+    number of 0 to 99, is not above SLOPPY_DISPATCH_RATIO, those that are oldest.
 
     The same secret holds for all jobs of one call.
     """
     secret = secrets.token_urlsafe(32) if request.with_secret else ""
     digest = hashlib.sha256(secret.encode()).digest() if secret else None
-    order = share_order()
+    order = line_order()
     sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
     rows = _claim(request, digest, None if sloppy else order, sloppy)
     if rows and request.harvester:
@@ -128,7 +129,7 @@ def is_sloppy(draw: int) -> bool:
     return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
 
 
-def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool) -> list[Row]:
+def _claim(request: Request, digest: bytes | None, order: LineOrder | None, sloppy: bool) -> list[Row]:
     key = (request.site, request.label, sloppy, request.administrators_only)
     now = time.monotonic()
     with _guard:
@@ -143,7 +144,7 @@ def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, slo
     return rows
 
 
-def _remember(key: Key, rows: list[Row], order: ShareOrder | None, full_scan_at: float) -> None:
+def _remember(key: Key, rows: list[Row], order: LineOrder | None, full_scan_at: float) -> None:
     with _guard:
         if rows:
             _hints[key] = _Hint(_place(rows[-1], order, key[2]), order, full_scan_at)
@@ -151,14 +152,14 @@ def _remember(key: Key, rows: list[Row], order: ShareOrder | None, full_scan_at:
             _hints.pop(key, None)
 
 
-def _place(row: Row, order: ShareOrder | None, sloppy: bool) -> Place:
+def _place(row: Row, order: LineOrder | None, sloppy: bool) -> Place:
     if sloppy:
         return 0, 0, row[_NUMBER]
-    return order.place_of(row[_SHARE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
+    return order.place_of(row[_LINE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
 
 
-def _run(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool, after: Place) -> list[Row]:
-    share, priority, job_id = after
+def _run(request: Request, digest: bytes | None, order: LineOrder | None, sloppy: bool, after: Place) -> list[Row]:
+    line, priority, job_id = after
     values: dict[str, Any] = {
         "site": request.site,
         "label": request.label,
@@ -171,14 +172,14 @@ def _run(request: Request, digest: bytes | None, order: ShareOrder | None, slopp
         "job": Int8(job_id),
     }
     if order is not None:
-        past_shares = share >= len(order.names)
+        past_lines = line >= len(order.names)
         values |= {
-            "shares": order.text_from(share),
+            "lines": order.text_from(line),
             "known": order.text,
-            "other_priority": Int8(priority if past_shares else FIRST[1]),
-            "other_job": Int8(job_id if past_shares else FIRST[2]),
+            "other_priority": Int8(priority if past_lines else FIRST[1]),
+            "other_job": Int8(job_id if past_lines else FIRST[2]),
         }
-    chosen = BY_NUMBER if sloppy else BY_PRIORITY if order is None else BY_SHARE
+    chosen = BY_NUMBER if sloppy else BY_PRIORITY if order is None else BY_LINE
     with hot_cursor() as cursor:
         cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
         rows = cursor.fetchall()

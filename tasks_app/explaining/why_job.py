@@ -11,11 +11,12 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.grid import installed_policy
-from brokerage_app.models import JobCount, Queue, VerdictRecord
+from brokerage_app.models import Queue, VerdictRecord, WorkQueue
 from tasks_app.configured import timeout_limits
+from tasks_app.counts.line_order import line_order
 from tasks_app.domain import job_timeouts
 from tasks_app.domain.job_errors import error_of
+from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
 from tasks_app.explaining import merging_facts
 from tasks_app.explaining.queries import pilots_of
@@ -25,13 +26,22 @@ from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
 from tasks_app.upkeep import overdue
-from tasks_app.usage.share_use import loads
 
 LOG_ROWS: Final = 200
-_AHEAD = """
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
-   AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
-"""
+_OWN = f"""
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {{of_line}}
+   AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {CAP + 1}) j
+"""  # noqa: S608 - constants
+_OF_LINE: Final = f"AND {LINE} = %(line)s"
+_OF_NO_LINE: Final = f"AND ({LINE} IS NULL OR {LINE} <> ALL(%(before)s::text[]))"
+# Lines in the order in which they are served, up to the first CAP jobs.
+_BEFORE = f"""
+SELECT name, count(*)
+  FROM (SELECT l.name, l.place FROM unnest(%(before)s::text[]) WITH ORDINALITY l (name, place)
+         CROSS JOIN LATERAL (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated'
+                                AND {LINE} = l.name) j LIMIT {CAP + 1}) ahead
+ GROUP BY name, place ORDER BY place
+"""  # noqa: S608 - constants
 _HERE = "SELECT 'activated' AS jobstatus, %(site)s::text AS site, 1 AS n"
 
 
@@ -101,7 +111,12 @@ def why(job: JobColumns, now: datetime | None = None) -> dict[str, Any]:
         "gates": [as_json(gate) for gate in found.gates],
         "decision": _as_json(found.facts.chosen),
         "pilots": {"silent_s": pilot.silent_s, "calls": pilot.calls, "workers": pilot.workers} if pilot else None,
-        "ahead": {"share": job.gshare or "", "own_share": queue.own, "other_shares": queue.shares}
+        "ahead": {
+            "share": job.gshare or "",
+            "own_share": queue.own,
+            "other_shares": queue.shares,
+            "urgent": queue.urgent or 0,
+        }
         if job.status == JobStatus.ACTIVATED
         else None,
     }
@@ -175,27 +190,20 @@ def choice_of(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | No
 
 
 def _queue(job: JobColumns) -> QueueFact:
-    """What is sent before a job at its site: by shares, in each by priority and age. Of the same label or not."""
-    tree = installed_policy.share_tree()
-    values: dict[str, Any] = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id}
-    before: list[str] = []
-    of_share = ""
-    if tree:
-        use = loads()
-        order = tree.serving_order(
-            {n: load.executing for n, load in use.items()}, {n: load.queued for n, load in use.items()}
-        )
-        known = job.gshare in order
-        before = list(order[: order.index(job.gshare)] if known else order)
-        of_share = "AND gshare = %(share)s" if known else "AND (gshare IS NULL OR gshare <> ALL(%(before)s))"
-        values |= {"share": job.gshare, "before": before}
+    """What is sent before a job at its site: line after line, in each by priority and age. Of the same label or not."""
+    order, line = line_order(), of_job(job.processing_type, job.gshare, job.work_queue_id)
+    before = list(order.names[: order.place_of(line)]) if order else []
+    values = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id, "line": line, "before": before}
+    of_line = "" if order is None else _OF_LINE if line in order.places else _OF_NO_LINE
     with connection.cursor() as cursor:
-        cursor.execute(_AHEAD.format(of_share=of_share, limit=CAP + 1), values)
+        cursor.execute(_OWN.format(of_line=of_line), values)
         own = cursor.fetchone()[0]
-    if not before:
-        return QueueFact(own=own)
-    counts = JobCount.objects.filter(site=job.site, status=JobStatus.ACTIVATED, share__in=before)
-    queued: dict[str, int] = {}
-    for share, jobs in counts.values_list("share", "jobs"):
-        queued[share] = queued.get(share, 0) + jobs
-    return QueueFact(sum(queued.values()), next((name for name in before if queued.get(name)), ""), own)
+        if not before:
+            return QueueFact(own=own, urgent=None if order and line == URGENT else 0)
+        cursor.execute(_BEFORE, values)
+        jobs = dict(cursor.fetchall())
+    urgent = jobs.pop(URGENT, 0)
+    kind, first = ("work queue" if order and order.is_of_queues else "share"), next(iter(jobs), "")
+    if first and kind == "work queue":
+        first = WorkQueue.objects.filter(pk=queue_of(first) or 0).values_list("name", flat=True).first() or first
+    return QueueFact(sum(jobs.values()), first.removeprefix(of_share("")), own, urgent, kind)

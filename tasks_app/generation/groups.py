@@ -1,6 +1,7 @@
 """How tasks and jobs are grouped for the throttle, and what it has decided for one pass of the job generator.
 
-Only work queues with a share, and global shares that are throttled, take part.
+Only work queues with a share, and global shares that are throttled, take part. A partition is one queue: tasks of its sub
+queues are grouped together.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ from django.db.models.functions import JSONObject
 
 from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
 from brokerage_app.policy.throttle import Allowance
+from brokerage_app.policy.workqueues import IS_PARTITION, RESOURCE
 from jedisite import refusals
 from jedisite.database.sql import numbers as as_array
 from jedisite.database.sql import texts
 from tasks_app.models import Task
 
 # ruff: noqa: S608 - every piece is a constant of this module
-RESOURCE: Final = "Resource"
-"""The function of work queues that keep their own counts of jobs."""
 OUTDATED: Final = timedelta(minutes=5)
 """Decisions are written anew each minute while tasks wait: an older one is of the past."""
 
 
 class Group(NamedTuple):
-    """What one decision is for. `queue` is `share:NAME` or `queue:ID`."""
+    """What one decision is for. `queue` is `share:NAME` or `queue:ID`, of a sub queue the ID of its partition."""
 
     vo: str
     label: str
@@ -42,39 +42,68 @@ class Queues:
     """The work queues and shares by which tasks and jobs are grouped.
 
     resource   ids of work queues that keep their own counts, whatever the share of their jobs
+    partitions ids of partitions by the ids of their sub queues
     shares     names of all shares that tasks may have
     names      the names of those that are throttled, by key; a task of another one is not
     all_names  the names of all, by key
     """
 
     resource: tuple[int, ...] = ()
+    partitions: Mapping[int, int] = field(default_factory=dict)
     shares: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     all_names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters of `key_of`."""
+        return {
+            "resource": as_array(self.resource),
+            "shares": texts(self.shares),
+            "sub_queues": as_array(self.partitions),
+            "partitions": as_array(self.partitions.values()),
+        }
+
+    def unit(self, queue_id: int | None) -> int | None:
+        """The work queue as it is grouped: its partition, or itself."""
+        return self.partitions.get(queue_id, queue_id) if queue_id is not None else None
 
 
 def key_of(row: str) -> str:
     """SQL for the key of a row of tasks or jobs; null for rows that belong to nothing that is known."""
     return f"""CASE WHEN {row}.workqueue_id = ANY(%(resource)s::int[]) THEN 'queue:' || {row}.workqueue_id
                     WHEN {row}.gshare = ANY(%(shares)s::text[]) THEN 'share:' || {row}.gshare
-                    ELSE 'queue:' || {row}.workqueue_id END"""
+                    ELSE 'queue:' || {unit_of(row)} END"""
+
+
+def unit_of(row: str) -> str:
+    """SQL for the work queue of a row as it is grouped: its partition, or itself."""
+    number = f"array_position(%(sub_queues)s::int[], {row}.workqueue_id::int)"
+    return f"coalesce((%(partitions)s::int[])[{number}], {row}.workqueue_id)"
 
 
 def known_queues() -> Queues:
     """The work queues and shares of this installation."""
     return _grouped_by(
-        WorkQueue.objects.only("name", "share", "function"),
+        WorkQueue.objects.only("name", "share", "function", "partition_id"),
         GlobalShare.objects.filter(children=None).only("name", "throttled"),
     )
 
 
 def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Queues:
     rows, shares = list(queues), list(leaves)
+    there = {row.id for row in rows if row.partition_id == IS_PARTITION}
+    resource = sorted(row.id for row in rows if row.function == RESOURCE)
+    partitions = {
+        row.id: row.partition_id
+        for row in rows
+        if row.partition_id is not None and row.partition_id in there and row.id not in resource
+    }
+    rows = [row for row in rows if row.id not in partitions]
     names = {f"queue:{row.id}": row.name for row in rows if row.share is not None}
     names |= {f"share:{share.name}": share.name for share in shares if share.throttled != "N"}
-    resource = sorted(row.id for row in rows if row.function == RESOURCE)
     all_names = {f"queue:{row.id}": row.name for row in rows} | {f"share:{share.name}": share.name for share in shares}
-    return Queues(tuple(resource), tuple(sorted(share.name for share in shares)), names, all_names)
+    return Queues(tuple(resource), partitions, tuple(sorted(share.name for share in shares)), names, all_names)
 
 
 def group_of(task: Task, queues: Queues) -> Group | None:
@@ -89,7 +118,7 @@ def _key(task: Task, queues: Queues) -> str:
     """`key_of` for a task that is at hand."""
     if task.work_queue_id not in queues.resource and task.gshare in queues.shares:
         return f"share:{task.gshare}"
-    return f"queue:{task.work_queue_id}"
+    return f"queue:{queues.unit(task.work_queue_id)}"
 
 
 def name_of(task: Task, queues: Queues) -> str:
@@ -100,23 +129,25 @@ def name_of(task: Task, queues: Queues) -> str:
 def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
     """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately.
 
-    One query; its `work_queue` should be at hand.
+    One query, and one more for a task of a partition; its `work_queue` should be at hand.
     """
     if not task.gshare and not task.work_queue_id:
         return None
     leaf = GlobalShare.objects.filter(children=None, name=task.gshare).values(
         found=JSONObject(name="name", throttled="throttled")
     )
+    of = [task.work_queue] if task.work_queue else []
+    of += WorkQueue.objects.filter(pk=of[0].partition_id) if of and of[0].partition_id else []
     records = ThrottleRecord.objects.filter(
         vo=task.vo or "",
         label=task.prod_source_label or "",
         resource_type=task.resource_type or "",
-        queue__in=[f"queue:{task.work_queue_id}", f"share:{task.gshare}"],
+        queue__in=[*(f"queue:{row.id}" for row in of), f"share:{task.gshare}"],
         at__gt=now - OUTDATED,
     ).annotate(leaf=Subquery(leaf))
     found = list(records)
     shares = [GlobalShare(**record.leaf) for record in found[:1] if record.leaf]
-    group = group_of(task, _grouped_by([task.work_queue] if task.work_queue else [], shares))
+    group = group_of(task, _grouped_by(of, shares))
     return next((record for record in found if group is not None and record.queue == group.queue), None)
 
 
@@ -139,7 +170,7 @@ class Throttle:
         refused = self.refused()
         if refused:
             parts.append(f"NOT EXISTS (SELECT 1 FROM {GROUPS} WHERE {CONCERNS})")
-            values |= self.values() | columns(refused)
+            values |= self.queues.values | columns(refused)
         return " AND ".join(parts) or "TRUE", values
 
     def room(self, task: Task) -> int | None:
@@ -167,10 +198,6 @@ class Throttle:
     def refused(self) -> list[tuple[Group, Allowance]]:
         """Groups of which some or all tasks get no jobs."""
         return [(group, a) for group, a in self.allowances.items() if a.code]
-
-    def values(self) -> dict[str, Any]:
-        """The parameters of `key_of`."""
-        return {"resource": as_array(self.queues.resource), "shares": texts(self.queues.shares)}
 
 
 GROUPS: Final = """unnest(%(vos)s::text[], %(labels)s::text[], %(queues)s::text[], %(types)s::text[], %(least)s::int[],

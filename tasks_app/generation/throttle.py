@@ -35,7 +35,6 @@ from brokerage_app.policy.throttle import (
 from brokerage_app.vocabulary import codes
 from jedisite import refusals
 from jedisite.database.sql import hot_cursor, texts
-from jedisite.database.sql import numbers as as_array
 from tasks_app.counts import statistics
 from tasks_app.domain.states import JOB_OPEN, TASK_GENERATING
 from tasks_app.domain.users_work import users_tasks
@@ -134,8 +133,7 @@ def _switched_off(config: Configuration) -> tuple[str, ...]:
 
 def _decide(queues: Queues, config: Configuration, has_work: str) -> dict[Group, Allowance]:
     values = {
-        "resource": as_array(queues.resource),
-        "shares": texts(queues.shares),
+        **queues.values,
         "keys": texts(queues.names),
         "statuses": sorted(TASK_GENERATING),
         "open": sorted(JOB_OPEN),
@@ -214,8 +212,7 @@ def _standby(cursor: psycopg.Cursor[Any], queues: Queues) -> list[tuple[Standby,
                     "site": queue.name,
                     "type": standby.resource_type,
                     "of": texts([f"share:{standby.queue}", f"queue:{standby.queue}"]),
-                    "resource": as_array(queues.resource),
-                    "shares": texts(queues.shares),
+                    **queues.values,
                 },
             )
             row = cursor.fetchone()
@@ -300,7 +297,7 @@ def _say(found: Throttle, has_work: str) -> None:
         cursor.execute(
             _NOTE.format(has_work=has_work),
             {
-                **found.values(),
+                **found.queues.values,
                 **columns(found.refused()),
                 "statuses": sorted(TASK_GENERATING),
                 "off": texts(found.off),

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from brokerage_app.grid.configured import configuration
 from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.task_parameters import TURN_ATTRIBUTES
 from jedisite.database.sql import numbers, texts
-from tasks_app.generation.groups import Queues, key_of, name_of
+from tasks_app.generation.groups import Queues, key_of, name_of, unit_of
 from tasks_app.lifecycle.turn_order import Turns
 from tasks_app.models import Task
 
 COLUMNS: Final = {name: f"t.{name.lower()}::text" for name in TURN_ATTRIBUTES}
 
 
-def turns_of(queues: Queues) -> Turns:
-    """The turns of one pass. Where no row sets NTASKS or GROUPBYATTR, the statement is not longer for them."""
-    config, values = configuration(), {"resource": numbers(queues.resource), "shares": texts(queues.shares)}
+def turns_of(queues: Queues, order: Sequence[int] = ()) -> Turns:
+    """The turns of one pass. Where no row sets NTASKS or GROUPBYATTR, the statement is not longer for them.
+
+    `order`: work queues, those first that are furthest below their shares; empty where these do not steer.
+    """
+    config, values = configuration(), queues.values
     who = _cases(config, "GROUPBYATTR", queues, values)
     most = _cases(config, "NTASKS", queues, values)
     return Turns(
@@ -26,8 +30,13 @@ def turns_of(queues: Queues) -> Turns:
         else "t.username",
         express_percent=config.get("dbproxy", "SUPER_HIGH_PRIO_TASK_RATIO"),
         limit=f"CASE {' '.join(f'WHEN {when} THEN {int(number)}' for when, number in most)} END" if most else "",
-        queue=key_of("t"),
-        own_values=values if who or most else {},
+        limited=key_of("t"),
+        unit=unit_of("t") if queues.partitions else "t.workqueue_id",
+        order="array_position(%(order)s::int[], t.workqueue_id::int)" if order else "",
+        own_values={
+            **(values if who or most or queues.partitions else {}),
+            **({"order": numbers(order)} if order else {}),
+        },
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from brokerage_app.brokers.deciding import allowed
 from brokerage_app.formulas.walltime import hs06s_per_event, is_undefined
 from brokerage_app.grid.repository import load_grid
+from brokerage_app.policy.workqueues import RESOURCE
 from brokerage_app.vocabulary.needs import InputData, TaskNeeds
 from jedisite.database.sql import hot_cursor
 from tasks_app.inputs.locality import inputs_of
@@ -24,7 +25,6 @@ LOOKED_AT: Final = 100
 """Files by which the size of the smallest job is estimated."""
 AT_HAND: Final = 5000
 """Files that a turn looks at when it asks how much input would have to be moved."""
-RESOURCE: Final = "Resource"
 _BYTES: Final = {"B": 1, "kB": 1024, "MB": MB, "GB": 1024 * MB}
 _FILES: Final = """
 SELECT coalesce(max(fsize), 0), coalesce(max(nevents), 0) FROM (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tasks_app.domain.lines import LINE
 from tasks_app.domain.states import JobStatus
 from tasks_app.lifecycle.job_moves import before
 
 # ruff: noqa: S608 - every piece is a constant of ours
 # The jobs that {chosen} picks and locks go to a pilot, with all that it needs: one statement, one transaction.
-HAND_OUT = """
-WITH chosen AS ({chosen}),
+HAND_OUT = f"""
+WITH chosen AS ({{chosen}}),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
@@ -19,7 +20,7 @@ UPDATE jobs j
  WHERE j.pandaid = chosen.pandaid
 RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
        maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
-       cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
+       cmtconfig, container_name, resource_type, {LINE}, specialhandling, maxcpucount, transfertype, nucleus, cloud,
        jobdefinitionid,
        (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
        CASE WHEN j.nucleus IS NOT NULL THEN ARRAY(SELECT e.name FROM storage_endpoints e WHERE e.path <> '') END,
@@ -46,23 +47,23 @@ BY_NUMBER = (
        AND pandaid > %(job)s
      ORDER BY pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
 )
-# Share after share until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
+# Line after line until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
 # The first is gone on with behind the last job handed out.
-BY_SHARE = (
+BY_LINE = (
     """
     SELECT pandaid FROM (
-    SELECT of_share.pandaid FROM unnest(%(shares)s::text[]) WITH ORDINALITY share (name, number) CROSS JOIN LATERAL ("""
+    SELECT of_line.pandaid FROM unnest(%(lines)s::text[]) WITH ORDINALITY line (name, number) CROSS JOIN LATERAL ("""
     + _WAITING
-    + """
-       AND gshare = share.name
-       AND ((currentpriority * -1), pandaid) > (CASE WHEN share.number = 1 THEN %(priority)s ELSE -2147483648 END,
-                                                CASE WHEN share.number = 1 THEN %(job)s ELSE 0 END)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) of_share
+    + f"""
+       AND {LINE} = line.name
+       AND ((currentpriority * -1), pandaid) > (CASE WHEN line.number = 1 THEN %(priority)s ELSE -2147483648 END,
+                                                CASE WHEN line.number = 1 THEN %(job)s ELSE 0 END)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {{count}} FOR UPDATE SKIP LOCKED) of_line
     UNION ALL
     SELECT other.pandaid FROM ("""
     + _WAITING
-    + """
-       AND (gshare IS NULL OR gshare <> ALL(%(known)s::text[]))
+    + f"""
+       AND ({LINE} IS NULL OR {LINE} <> ALL(%(known)s::text[]))
        AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {count}"""
+     ORDER BY (currentpriority * -1), pandaid LIMIT {{count}} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {{count}}"""
 )

@@ -31,14 +31,19 @@ class Turns:
     express_percent  for each hundred other tasks of a work queue, so many urgent ones get a turn before them; 0: they are
                      as others
     limit            the most tasks of the task's work queue that may be taken, null for any number; "" where none has a limit
-    queue            what has the limit
+    limited          what has the limit
+    unit             what takes turns before users do: work queues, a partition as one
+    order            the place of a work queue among those whose turn is the same, the queues of a unit next to each other, and
+                     in the unit before users; "" where none has one
     """
 
     begun: str = "FALSE"
     who: str = "t.username"
     express_percent: float = 0.0
     limit: str = ""
-    queue: str = ""
+    limited: str = ""
+    unit: str = "t.workqueue_id"
+    order: str = ""
     own_values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -51,15 +56,17 @@ class Turns:
             express, round = f"coalesce(t.currentpriority, 0) >= {EXPRESS}", _ROUND
         else:
             express, round = "FALSE", "line"
-        limit = f", {self.limit} AS most, {self.queue} AS queue" if self.limit else ""
+        of_queue = f", {self.order} AS served" if self.order else ""
+        order, per_queue = ("served NULLS LAST, ", ", served") if self.order else ("", "")
+        limit = f", {self.limit} AS most, {self.limited} AS queue" if self.limit else ""
         places = f"""
-    SELECT {"jeditaskid, most, queue" if limit else "jeditaskid"}, row_number() OVER (ORDER BY {round}, {_ORDER}) AS place
-      FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind, express ORDER BY turn, {_ORDER}) AS line
-              FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind, express, CASE WHEN NOT express THEN who END
+    SELECT {"jeditaskid, most, queue" if limit else "jeditaskid"}, row_number() OVER (ORDER BY {round}, {order}{_ORDER}) AS place
+      FROM (SELECT *, row_number() OVER (PARTITION BY unit, kind, express ORDER BY turn, {order}{_ORDER}) AS line
+              FROM (SELECT *, row_number() OVER (PARTITION BY unit, kind, express{per_queue}, CASE WHEN NOT express THEN who END
                                                  ORDER BY {_ORDER}) AS turn
-                      FROM (SELECT t.jeditaskid, t.workqueue_id, {self.who} AS who, t.currentpriority, t.next_check_at,
+                      FROM (SELECT t.jeditaskid, {self.unit} AS unit, {self.who} AS who, t.currentpriority, t.next_check_at,
                                    CASE WHEN t.prodsourcelabel IN ({_OF_USERS}) THEN '' ELSE t.prodsourcelabel END AS kind,
-                                   {express} AS express, {self.begun} AS begun{limit}
+                                   {express} AS express, {self.begun} AS begun{of_queue}{limit}
                               FROM jedi_tasks t WHERE {free}) tasks) turns) rounds"""  # noqa: S608 - constants of ours
         if limit:
             places = f"""

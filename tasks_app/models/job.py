@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import Now
+from typing import Final
 
+from django.db import models
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Cast, Now
+
+from tasks_app.domain.lines import URGENT
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, JobStatus
 from tasks_app.models.fields import big, moment, number, small, text
 
 OPEN_VALUES = sorted(JOB_OPEN)
+_TEXT: Final = models.TextField()
+LINE: Final = Case(
+    When(processing_type=URGENT, then=Value(URGENT)),
+    When(gshare__isnull=False, then=CombinedExpression(Value("share:"), "||", F("gshare"), output_field=_TEXT)),
+    default=CombinedExpression(Value("queue:"), "||", Cast("work_queue_id", _TEXT), output_field=_TEXT),
+    output_field=_TEXT,
+)
+"""`LINE` of `domain.lines`, as the index has it."""
 FINAL_VALUES = sorted(status.value for status in JOB_FINAL)
 
 
@@ -122,11 +134,11 @@ class Job(JobColumns):
             models.Index("site", -F("current_priority"), "id", condition=Q(status="activated"), name="jobs_dispatch"),
             models.Index(
                 "site",
-                "gshare",
+                LINE,
                 -F("current_priority"),
                 "id",
                 condition=Q(status="activated"),
-                name="jobs_dispatch_by_share",
+                name="jobs_dispatch_by_line",
             ),
             models.Index(fields=["site", "id"], condition=Q(status="activated"), name="jobs_dispatch_by_age"),
             models.Index(fields=["site", "status"], condition=Q(status__in=OPEN_VALUES), name="jobs_open_by_site"),

@@ -12,6 +12,7 @@ from brokerage_app.grid.configured import configuration
 from jedisite import audit
 from jedisite.identity.callers import Caller, Right
 from jedisite.vocabulary.words import sentence
+from tasks_app.domain.lines import URGENT
 from tasks_app.domain.source_labels import LABELS_FOR_ALL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.inputs import data_rights, nothing_new
@@ -171,6 +172,9 @@ def _check_rights(params: TaskParams, faults: Faults) -> None:
             "right",
             f"{shown(label)} needs the production right; without it, tasks are {' or '.join(LABELS_FOR_ALL)}.",
         )
+    if params.text("processingType") == URGENT:
+        says = f"Jobs of {URGENT} tasks are sent before those of all shares, for which you need the production right."
+        faults.add("processingType", "right", says)
     if params.task_type.lower() == "prod":
         faults.add("taskType", "right", "Tasks of type prod need the production right.")
 

@@ -17,11 +17,11 @@ from django.db.models.functions import Now
 
 from brokerage_app.models import HarvesterSlots, WorkQueue
 from brokerage_app.policy.configuration import Configuration
+from brokerage_app.policy.workqueues import RESOURCE
 from jedisite.database.sql import hot_cursor, texts
 from jedisite.database.sql import numbers as as_array
 from tasks_app.domain.killcodes import KilledJob
 from tasks_app.domain.states import JobStatus
-from tasks_app.generation.groups import RESOURCE
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
 from tasks_app.upkeep.overdue import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
 from tasks_app.upkeep.rules.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage

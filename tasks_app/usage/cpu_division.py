@@ -9,10 +9,10 @@ from typing import Final
 from django.db.models import Count
 
 from brokerage_app.grid import installed_policy
-from brokerage_app.policy.division import distribute
+from brokerage_app.policy.division import distribute, serving_order
 from brokerage_app.policy.shares import BranchUsage, Share, Usage, metrics
 from brokerage_app.policy.workqueues import QueueRow
-from tasks_app.counts.share_order import powers
+from tasks_app.counts.line_order import powers_of_queues, powers_of_shares
 from tasks_app.models import Task
 
 WHOLE: Final = 100.0
@@ -41,7 +41,8 @@ class QueueNow:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`order`: the queues that keep their own statistics, then leaves by their under-use, as generators go through them."""
+    """`order`: the queues that keep their own statistics, then leaves by their under-use; without a tree the work queues in
+    the order in which their jobs are sent."""
 
     shares: tuple[ShareNow, ...]
     queues: tuple[QueueNow, ...]
@@ -51,7 +52,7 @@ class Division:
 def division(vo: str | None = None, label: str | None = None) -> Division:
     """The whole tree; the queues, and the order, of one VO and label or, where these are None, of all."""
     tree, queues = installed_policy.share_tree(), installed_policy.work_queues()
-    executing, queued = powers()
+    executing, queued = powers_of_shares()
     usage = tree.usage(executing, queued)
     branches, figures = tree.branches(usage), metrics(usage, [leaf.name for leaf in tree.leaves])
     shares = tuple(
@@ -59,10 +60,13 @@ def division(vo: str | None = None, label: str | None = None) -> Division:
         for name, share in tree.shares.items()
     )
     chosen = [row for row in queues.rows if vo in (None, row.vo) and label in (None, row.type)]
-    leaves = tree.aligned(vo, label, executing)
-    resources = queues.resources(vo, label)
-    order = (*(row.name for row in resources), *(leaf.name for leaf in leaves))
-    return Division(shares, _queues(chosen), order)
+    if tree:
+        order = [row.name for row in queues.resources(vo, label)]
+        order += [leaf.name for leaf in tree.aligned(vo, label, executing)]
+    else:
+        names = {row.id: row.name for row in chosen}
+        order = [names[one] for one in serving_order(queues.rows, *powers_of_queues()) if one in names]
+    return Division(shares, _queues(chosen), tuple(order))
 
 
 def _queues(rows: list[QueueRow]) -> tuple[QueueNow, ...]:

@@ -42,11 +42,15 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class QueueUse:
-    """A work queue. `percent` of the CPUs that its VO and label have now, None outside the sharing; `made_per_h` jobs."""
+    """A work queue. `percent` of the CPUs that its VO and label have now, None outside the sharing; `made_per_h` jobs.
+
+    has   the percents of the cores in use of the queues that take part in the sharing; None where none is in use
+    """
 
     queue: QueueRow
     partition: str | None
     percent: float | None
+    has: float | None
     tasks: Tasks
     jobs: Jobs
     made_per_h: float
@@ -97,19 +101,33 @@ def queue_uses(now: datetime) -> list[QueueUse]:
     for level in {(row.vo, row.type) for row in rows}:
         percents |= distribute(WHOLE, [row for row in rows if (row.vo, row.type) == level], tasks)
     names = {row.id: row.name for row in rows if row.is_partition}
+    has = _has(rows, percents, jobs)
     ordered = sorted(rows, key=lambda row: (not row.is_active, row.order is None, row.order or 0, row.id))
     return [
         QueueUse(
             row,
             names.get(row.partition_id or 0),
             percents.get(row.id),
+            has.get(row.id),
             tasks.get(row.id, Tasks()),
             jobs.get(row.id, Jobs()),
             made.get(row.id, 0.0),
-            throttle.get(f"queue:{row.id}", []),
+            throttle.get(f"queue:{row.partition_id if (row.partition_id or 0) in names else row.id}", []),
         )
         for row in ordered
     ]
+
+
+def _has(rows: Sequence[QueueRow], percents: Mapping[int, float], jobs: Mapping[int, Jobs]) -> dict[int, float]:
+    """Percents of the cores in use, by the id of the queue; of a partition those of its sub queues."""
+    cores: dict[int, int] = {}
+    level: dict[tuple[str, str], int] = {}
+    for row in rows:
+        own = jobs[row.id].cores if row.id in jobs and row.id in percents else 0
+        for one in {row.id, row.partition_id or row.id} & percents.keys():
+            cores[one] = cores.get(one, 0) + own
+        level[row.vo, row.type] = level.get((row.vo, row.type), 0) + own
+    return {r.id: WHOLE * cores[r.id] / level[r.vo, r.type] for r in rows if r.id in cores and level[r.vo, r.type]}
 
 
 def throttle_records(now: datetime) -> list[ThrottleRecord]:

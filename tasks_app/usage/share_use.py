@@ -14,7 +14,7 @@ from brokerage_app.grid import installed_policy, samples
 from brokerage_app.grid.samples import NAMES, Series
 from brokerage_app.policy.share_change import STARVED, judged, levels_of
 from brokerage_app.policy.shares import ShareTree, Usage
-from tasks_app.counts.share_order import EXECUTING, QUEUED
+from tasks_app.counts.line_order import EXECUTING, QUEUED
 from tasks_app.counts.statistics import ACTIVITY, COUNTED, JOB_COUNTS
 from tasks_app.domain.states import TaskStatus
 from tasks_app.models.task import SINCE

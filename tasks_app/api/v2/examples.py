@@ -210,7 +210,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "gates": [],
         "decision": {"id": 77, "at": "2026-11-22T08:00:00Z", "place": 1, "of": 3, "weight": 1.5},
         "pilots": {"silent_s": 12.0, "calls": 340, "workers": 25},
-        "ahead": {"share": "User", "own_share": 12, "other_shares": 40},
+        "ahead": {"share": "User", "own_share": 12, "other_shares": 40, "urgent": 0},
     },
     "/api/v2/sites/{name}/why/": {
         "site": "SITE_A",

@@ -100,7 +100,8 @@ class ShareViewSet(Forms, Resource):
 
     @extend_schema(
         summary="Global shares and work queues",
-        description="order: work queues that keep their own statistics, then the leaves of the tree, the most under-used first. "
+        description="order: work queues that keep their own statistics, then the leaves of the tree, the most under-used first; "
+        "without a tree the work queues in the order in which their jobs are sent. "
         "table: the lines of the page of shares, by the counts of open jobs, which are some seconds old; it alone is sent as "
         "CSV or NDJSON.",
         parameters=[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -47,18 +47,22 @@ class ChosenFact:
 
 @dataclass(frozen=True, slots=True)
 class QueueFact:
-    """Activated jobs of the site that are sent before this one.
+    """Activated jobs of the site that are sent before this one, each number counted up to CAP.
 
-    shares   of shares that are served before its own, `first` of them the next; own: of its own share, counted up to CAP
+    shares   of shares that are served before its own, `first` of them the next; own: of its own share
+    urgent   those that overtake all shares; None when it is one of them
+    kind     what has shares: "share" of the tree, or "work queue"
     """
 
     shares: int = 0
     first: str = ""
     own: int = 0
+    urgent: int | None = 0
+    kind: str = "share"
 
     @property
     def ahead(self) -> int:
-        return self.shares + self.own
+        return self.shares + self.own + (self.urgent or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,19 +210,29 @@ def _turn(facts: JobFacts) -> Gate:
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets this one")
-    said = ""
-    if queue.own == 1:
-        said = "1 job of its share goes first: it has a higher priority, or the same and is older"
-    elif queue.own:
-        own = f"{CAP}+" if queue.own > CAP else str(queue.own)
-        said = f"{own} jobs of its share go first: they have a higher priority, or the same and are older"
-    if queue.shares:
-        goes = "goes first" if queue.shares == 1 else "go first"
-        before = f"{plural(queue.shares, 'job')} of shares that are served before {goes}, of {queue.first} the next"
-        said = f"{said}; {before}" if said else before
+    said = "; ".join(_ahead(queue))
     if facts.pilot is not None and not facts.pilot.asks_now:
         said += f"; {no_pilot_came(facts.site, [facts.pilot])}"
     return Gate(name, title, "no", job_refusal_codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
+
+
+def _ahead(queue: QueueFact) -> Iterator[str]:
+    """What goes first."""
+    if queue.own:
+        whose = " of urgent tasks" if queue.urgent is None else f" of its {queue.kind}"
+        why = "it has a higher priority, or the same and is older"
+        why = why if queue.own == 1 else "they have a higher priority, or the same and are older"
+        yield f"{_jobs(queue.own, whose)}: {why}"
+    if queue.urgent:
+        yield f"{_jobs(queue.urgent, ' of urgent tasks')}, before all {queue.kind}s"
+    if queue.shares:
+        yield f"{_jobs(queue.shares, f' of {queue.kind}s that are served before')}, of {queue.first} the next"
+
+
+def _jobs(number: int, whose: str) -> str:
+    if number == 1:
+        return f"1 job{whose} goes first"
+    return f"{CAP}+ jobs{whose} go first" if number > CAP else f"{number} jobs{whose} go first"
 
 
 def _sent(facts: JobFacts) -> Gate:

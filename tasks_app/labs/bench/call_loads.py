@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8
 
 from jedisite.database.sql import hot_cursor
 from jedisite.identity.callers import caller_of_token, issue_token
-from tasks_app.counts import share_order
+from tasks_app.counts import line_order
 from tasks_app.dispatch import handing_out, reports
 from tasks_app.labs.bench import clients, dispatching, reporting, scene
 from tasks_app.labs.bench.crowd import Step
@@ -228,7 +228,7 @@ def _final_reports(jobs: range) -> Iterator[dict[str, Any]]:
 def _claiming(jobs: range) -> Made:
     """The statement of a hand-out, sites in turn."""
     handing_out._hints.clear()
-    share_order.forget()
+    line_order.forget()
 
     def make(index: int) -> Step:
         names = itertools.cycle(SITES[index:] + SITES[:index])

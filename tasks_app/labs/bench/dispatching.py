@@ -10,7 +10,7 @@ import psycopg
 from django.db import connection
 
 from brokerage_app.models import GlobalShare
-from tasks_app.counts import share_order
+from tasks_app.counts import line_order
 from tasks_app.dispatch import handing_out
 from tasks_app.dispatch.handing_out import Request, get_jobs
 from tasks_app.labs.bench import clients, scene, web
@@ -70,7 +70,7 @@ def by_asking(sites: list[str]) -> Callable[[int], Step]:
 
     def make(index: int) -> Step:
         handing_out._hints.clear()
-        share_order.forget()
+        line_order.forget()
         names = itertools.cycle(sites[index % len(sites) :] + sites[: index % len(sites)])
         empty_in_a_row = 0
 

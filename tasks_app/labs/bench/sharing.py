@@ -20,7 +20,7 @@ from brokerage_app.policy.division import distribute
 from brokerage_app.policy.placement import Wish, place
 from brokerage_app.policy.shares import Share, ShareTree
 from brokerage_app.policy.workqueues import QueueRow, WorkQueues
-from tasks_app.counts import share_order
+from tasks_app.counts import line_order
 from tasks_app.labs.bench.database import Place, settle
 from tasks_app.labs.bench.measuring import Result, Target, in_turn
 from tasks_app.models import Task
@@ -129,14 +129,14 @@ def run(place_: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], N
         return _rate(number, lambda: [place(task, wish, queues, tree) for task in tasks])
 
     rates = in_turn({RAW: raw, QUEUES: to_queues, PLACES: to_places}, rounds, say)
-    (executing, queued), working = share_order.powers(), {row.id for row in rows if row.id % 2}
+    (executing, queued), working = line_order.powers_of_shares(), {row.id for row in rows if row.id % 2}
     began = time.perf_counter()
     for _ in range(DIVISIONS):
         distribute(10_000, rows, working)
         ShareTree(shares(leaf_count)).serving_order(executing, queued)
     divide_ms = (time.perf_counter() - began) / DIVISIONS * 1000
     began = time.perf_counter()
-    share_order.powers()
+    line_order.powers_of_shares()
     executing_ms = (time.perf_counter() - began) * 1000
     result = Result(
         "shares",

@@ -7,7 +7,7 @@ the order in which shares are served, and priorities inside a share. Only sites,
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
@@ -15,11 +15,11 @@ from typing import Final
 
 from brokerage_app.brokers import production_job
 from brokerage_app.cases.production_case import ProductionSettings
-from brokerage_app.policy.shares import ShareTree
 from brokerage_app.policy.throttle import JobCounts, Levels, Situation, throttle
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import Counts, SiteView
 from brokerage_app.vocabulary.snapshot import Grid
+from tasks_app.labs.simulating.steering import ByShares, ByWorkQueues, Steering
 from tasks_app.labs.simulating.world import DAY, ENDLESS, HOUR, Campaign, SimShare, SimSite, World
 from tasks_app.splitting.chunk import Chunk, InputFile
 from tasks_app.splitting.limits import SplitLimits
@@ -100,7 +100,7 @@ class Simulation:
     ) -> None:
         self.world, self.rng, self.sloppy = world, rng, sloppy_percent / 100
         self.settings = settings or ProductionSettings()
-        self.tree = ShareTree(world.shares)
+        self.steering: Steering = ByWorkQueues(world.queues) if world.queues else ByShares(world.shares)
         self.leaves: dict[str, SimShare] = {leaf.name: leaf for leaf in world.leaves}
         self.now = 0.0
         self.sites = {s.name: self._site(s) for s in world.sites}
@@ -118,7 +118,7 @@ class Simulation:
         self._arriving = dict.fromkeys(self.leaves, 0.0)
         self._next_size = dict.fromkeys(self.leaves, world.arriving_jobs[0])
         self._last_grid: Grid | None = None
-        self._order: tuple[str, ...] = ()
+        self._order: Sequence[str] = ()
         self._order_until = -1.0
 
     def _site(self, given: SimSite) -> _Site:
@@ -177,36 +177,44 @@ class Simulation:
     def _generator_pass(self) -> None:
         self._submit()
         grid = self._grid()
-        for name in self.tree.sorted_leaves(self.executing):
-            if name not in self.leaves:
-                continue
+        for name in self._turns():
             for _ in range(MOST_ROUNDS):
-                grid, lacks = self._turn(name, grid)
+                grid, lacks = self._turn(name, self._turns()[name], grid)
                 if not lacks:
                     break
         self._at(self.now + PASS_S, self._generator_pass)
 
-    def _turn(self, share: str, grid: Grid) -> tuple[Grid, bool]:
-        """One turn of a share. Returns the grid with the jobs that were made, and whether more may be made at once."""
-        tasks = self.tasks[share]
+    def _turns(self) -> dict[str, list[str]]:
+        """The order of turns by what there is now; of each, the shares or work queues that something is wanted of."""
+        queued = {name: jobs * self.power for name, jobs in self.queued.items()}
+        waiting = [name for name, tasks in self.tasks.items() if tasks]
+        turns = self.steering.generating(self.executing, queued, waiting)
+        return {name: [one for one in members if one in self.leaves] for name, members in turns.items()}
+
+    def _turn(self, name: str, members: Sequence[str], grid: Grid) -> tuple[Grid, bool]:
+        """One turn of a share, or of work queues. Returns the grid with the jobs that were made, and whether more may be made
+        at once."""
+        tasks = [task for one in members for task in self.tasks[one]]
         if not tasks:
             return grid, False
-        jobs = JobCounts(self.running[share], self.queued[share])
+        jobs = JobCounts(sum(self.running[one] for one in members), sum(self.queued[one] for one in members))
         allowed = throttle(
             Situation(
-                share,
+                name,
                 tasks[0].label,
                 RESOURCE_TYPE,
                 Levels(jobs, jobs, jobs),
-                waiting_priority=tasks[0].priority,
+                waiting_priority=max(task.priority for task in tasks),
                 highest_priority=max(PRIORITIES) if jobs.running else None,
-                not_running_highest=self.queued[share],
+                not_running_highest=jobs.not_running,
             )
         )
         left, made = allowed.max_jobs or 0, 0
-        for task in list(tasks):
-            if left <= 0 or allowed.refuses(task.priority):
+        for task in tasks:
+            if left <= 0:
                 break
+            if allowed.refuses(task.priority):
+                continue
             grid, placed = self._place(task, left, grid)
             left, made = left - placed, made + placed
             if not placed:
@@ -214,11 +222,13 @@ class Simulation:
         return grid, allowed.lack_of_jobs and made > 0
 
     def _place(self, task: SimTask, most: int, grid: Grid) -> tuple[Grid, int]:
+        share, work_queue = self.steering.counted_as(task.share)
         needs = TaskNeeds(
             cores=1,
             memory_mb=2000,
             label=task.label,
-            share=task.share,
+            share=share,
+            work_queue=work_queue,
             vo="atlas",
             priority=task.priority,
             resource_type=RESOURCE_TYPE,
@@ -237,7 +247,7 @@ class Simulation:
         placed = 0
         sites = dict(grid.sites)
         for name, groups in plan(Chunk(1, files), candidates, draws).by_site().items():
-            sites[name] = sites[name].with_jobs(len(groups), share=task.share, resource_type=RESOURCE_TYPE)
+            sites[name] = sites[name].with_jobs(len(groups), share=share, resource_type=RESOURCE_TYPE)
             self._queue(self.sites[name], task, len(groups))
             placed += len(groups)
         task.jobs_left -= placed
@@ -249,11 +259,13 @@ class Simulation:
         """The snapshot of the grid that one pass of the generator sees."""
         sites = {}
         for name, site in self.sites.items():
-            jobs = {
-                share: {RESOURCE_TYPE: Counts(running=site.running[share], activated=len(site.waiting[share]))}
-                for share in self.leaves
-                if site.running[share] or site.waiting[share]
-            }
+            jobs: dict[str, dict[str, Counts]] = {}
+            for leaf in self.leaves:
+                share, _ = self.steering.counted_as(leaf)
+                had = jobs.get(share, {}).get(RESOURCE_TYPE, Counts())
+                here = Counts(had.running + site.running[leaf], activated=had.activated + len(site.waiting[leaf]))
+                if here != Counts():
+                    jobs[share] = {RESOURCE_TYPE: here}
             running = site.given.slots - site.free
             queued = sum(map(len, site.waiting.values()))
             sites[name] = site.view.changed(jobs=jobs, running=running, queued=queued, last_start_s=0.0)
@@ -279,11 +291,11 @@ class Simulation:
                 pass
         self._at(self.now + POLL_S, self._poll)
 
-    def _served(self) -> tuple[str, ...]:
-        """The order of the shares, worked out anew every ten seconds, as the dispatcher does."""
+    def _served(self) -> Sequence[str]:
+        """The order of the shares or work queues, worked out anew every ten seconds, as the dispatcher does."""
         if self.now >= self._order_until:
             queued = {name: jobs * self.power for name, jobs in self.queued.items()}
-            self._order = self.tree.serving_order(self.executing, queued)
+            self._order = self.steering.serving(self.executing, queued)
             self._order_until = self.now + ORDER_S
         return self._order
 

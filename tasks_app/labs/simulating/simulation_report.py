@@ -2,6 +2,7 @@
 
 The part that a share should have is worked out here anew from the rows of the tree, not by the code that is looked at:
 children divide what their parent has by their values, nobody gets more than it wants, and what one leaves the others share.
+So is that of work queues, where what is left is given away in small slabs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from brokerage_app.policy.shares import Share
+from brokerage_app.policy.workqueues import QueueRow
 from tasks_app.labs.simulating.engine import Outcome, Sample
 from tasks_app.labs.simulating.world import DAY, HOUR
 
@@ -22,6 +24,50 @@ SETTLING_S: Final = 8 * HOUR
 """Jobs are never taken off their slots: after a share comes or goes, slots change hands as fast as jobs end, and what was
 queued for a campaign that is over runs out at the sites where it waits."""
 WINDOW_S: Final = 6 * HOUR
+SLABS: Final = 200
+
+Rows = Sequence[Share] | Sequence[QueueRow]
+"""The tree of shares, or work queues."""
+
+
+def due(rows: Rows, total: float, wanted: Mapping[str, float]) -> dict[str, float]:
+    """What each leaf should have of `total` when it could use `wanted`."""
+    queues = [row for row in rows if isinstance(row, QueueRow)]
+    return (
+        fair_of_queues(queues, total, wanted)
+        if queues
+        else fair([s for s in rows if isinstance(s, Share)], total, wanted)
+    )
+
+
+def fair_of_queues(rows: Sequence[QueueRow], total: float, wanted: Mapping[str, float]) -> dict[str, float]:
+    """What each work queue, and each sub queue of a partition, should have of `total` when it could use `wanted`."""
+
+    def below(row: QueueRow) -> list[QueueRow]:
+        return [one for one in rows if one.partition_id == row.id]
+
+    def wish(row: QueueRow) -> float:
+        return sum(map(wish, below(row))) if row.is_partition else wanted.get(row.name, 0.0)
+
+    found: dict[str, float] = {}
+
+    def divide(amount: float, among: Sequence[QueueRow]) -> None:
+        weights = sum(row.share or 0 for row in among)
+        has = {row.name: min(amount * (row.share or 0) / weights, wish(row)) for row in among}
+        for receivers in ([row for row in among if row.stretchable], among):
+            slab = (amount - sum(has.values())) / SLABS
+            for _ in range(SLABS):
+                hungry = [row for row in receivers if has[row.name] < wish(row)]
+                for row in hungry:
+                    has[row.name] += slab * (row.share or 0) / sum(one.share or 0 for one in hungry)
+        for row in among:
+            if row.is_partition:
+                divide(has[row.name], below(row))
+            else:
+                found[row.name] = has[row.name]
+
+    divide(total, [row for row in rows if row.partition_id is None or row.is_partition])
+    return found
 
 
 def fair(rows: Iterable[Share], total: float, wanted: Mapping[str, float]) -> dict[str, float]:
@@ -83,7 +129,7 @@ class ShareError:
         return abs(self.had - self.fair)
 
 
-def share_errors(rows: Sequence[Share], samples: Sequence[Sample], changes: Sequence[float]) -> list[ShareError]:
+def share_errors(rows: Rows, samples: Sequence[Sample], changes: Sequence[float]) -> list[ShareError]:
     """Errors by share and window. A window is settled when its samples lie long enough behind the last change of demand."""
     found = []
     by_window: dict[tuple[int, bool], list[Sample]] = {}
@@ -93,19 +139,19 @@ def share_errors(rows: Sequence[Share], samples: Sequence[Sample], changes: Sequ
             by_window.setdefault((int(sample.at // WINDOW_S), since >= SETTLING_S), []).append(sample)
     for (window, settled), some in sorted(by_window.items()):
         had: dict[str, list[float]] = {}
-        due: dict[str, list[float]] = {}
+        should: dict[str, list[float]] = {}
         for sample in some:
             total = sum(sample.executing.values())
-            parts = fair(rows, total, sample.wanted)
+            parts = due(rows, total, sample.wanted)
             for name, amount in sample.executing.items():
                 had.setdefault(name, []).append(100 * amount / total)
-                due.setdefault(name, []).append(100 * parts[name] / total)
+                should.setdefault(name, []).append(100 * parts[name] / total)
         for name, values in had.items():
-            found.append(ShareError(name, window * WINDOW_S, fmean(values), fmean(due[name]), settled))
+            found.append(ShareError(name, window * WINDOW_S, fmean(values), fmean(should[name]), settled))
     return found
 
 
-def summary(rows: Sequence[Share], outcome: Outcome, changes: Sequence[float]) -> dict[str, Any]:
+def summary(rows: Rows, outcome: Outcome, changes: Sequence[float]) -> dict[str, Any]:
     """The figures of a run."""
     errors = share_errors(rows, outcome.samples, changes)
     settled = [error for error in errors if error.settled]
@@ -135,7 +181,7 @@ def summary(rows: Sequence[Share], outcome: Outcome, changes: Sequence[float]) -
     }
 
 
-def plots(rows: Sequence[Share], outcome: Outcome, folder: Path) -> list[Path]:
+def plots(rows: Rows, outcome: Outcome, folder: Path) -> list[Path]:
     """Pictures of a run: what shares had and should have had, busy slots, waits. Returns the files."""
     import matplotlib as mpl
 
@@ -146,12 +192,12 @@ def plots(rows: Sequence[Share], outcome: Outcome, folder: Path) -> list[Path]:
     samples = [s for s in outcome.samples if any(s.executing.values())]
     days = [s.at / DAY for s in samples]
     names = list(samples[0].executing)
-    due = [fair(rows, sum(s.executing.values()), s.wanted) for s in samples]
+    should = [due(rows, sum(s.executing.values()), s.wanted) for s in samples]
     figure, axes = pyplot.subplots(len(names), 1, figsize=(10, 2 * len(names)), sharex=True, layout="constrained")
     for axis, name in zip(axes, names, strict=True):
         totals = [sum(s.executing.values()) for s in samples]
         axis.plot(days, [100 * s.executing[name] / t for s, t in zip(samples, totals, strict=True)], label="had")
-        axis.plot(days, [100 * d[name] / t for d, t in zip(due, totals, strict=True)], "--", label="should have had")
+        axis.plot(days, [100 * d[name] / t for d, t in zip(should, totals, strict=True)], "--", label="should have had")
         axis.set_title(name, loc="left")
         axis.set_ylabel("% of power")
         axis.set_ylim(bottom=0)

@@ -18,9 +18,11 @@ from brokerage_app.grid.configured import read
 from jedisite.management.command_line import Suggesting
 from tasks_app.labs.simulating import simulation_report
 from tasks_app.labs.simulating.engine import Simulation
-from tasks_app.labs.simulating.world import usual_world
+from tasks_app.labs.simulating.world import usual_world, world_of_queues
 
 LEAST_DAYS = 1.5
+SHARES = "shares"
+WORLDS = {SHARES: usual_world, "work-queues": world_of_queues}
 
 
 class Command(Suggesting):
@@ -31,6 +33,12 @@ class Command(Suggesting):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--by",
+            choices=list(WORLDS),
+            default=SHARES,
+            help="what divides the CPUs: the tree of shares, or work queues (%(default)s)",
+        )
         parser.add_argument("--sites", type=int, default=50, help="number of sites (%(default)s)")
         parser.add_argument("--slots", type=int, default=20_000, help="slots of all sites (%(default)s)")
         parser.add_argument("--days", type=float, default=7.0, help="simulated days (%(default)s)")
@@ -55,16 +63,17 @@ class Command(Suggesting):
         if not options["no_plots"] and find_spec("matplotlib") is None:
             raise CommandError("Plots need matplotlib: pip install -e '.[report]', or give --no-plots.")
         rng = Random(options["seed"])
-        world = usual_world(rng, sites=options["sites"], slots=options["slots"], days=options["days"])
+        world = WORLDS[options["by"]](rng, sites=options["sites"], slots=options["slots"], days=options["days"])
         rules = ProductionSettings.from_configuration(read(), vo="atlas") if options["configured"] else None
         start = time.monotonic()
         outcome = Simulation(world, rng, settings=rules).run(lambda day: self._tell(day, start))
-        figures = simulation_report.summary(world.shares, outcome, world.changes)
+        figures = simulation_report.summary(world.rows, outcome, world.changes)
         figures["seconds"] = round(time.monotonic() - start, 1)
         folder = options["report"] or settings.JEDI_HOME / "simulation"
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = [] if options["no_plots"] else simulation_report.plots(world.shares, outcome, folder)
-        title = f"{options['days']:g} days of {options['sites']} sites with {options['slots']} slots, seed {options['seed']}"
+        pictures = [] if options["no_plots"] else simulation_report.plots(world.rows, outcome, folder)
+        of = f"{options['sites']} sites with {options['slots']} slots"
+        title = f"By {options['by']}: {options['days']:g} days of {of}, seed {options['seed']}"
         page = simulation_report.write(folder, figures, pictures, title=title)
         for name, value in figures.items():
             self.stdout.write(f"{name.replace('_', ' '):40} {value}")

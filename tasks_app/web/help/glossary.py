@@ -82,7 +82,8 @@ GLOSSARY: Final = (
     Term(
         "Share",
         "A part of the computing power that is promised to one kind of work, in per cent of the share above it. "
-        "Pilots get jobs of the share that is furthest below its target.",
+        "Pilots get jobs of the share that is furthest below its target. Where a site has no tree of shares, the shares of "
+        "work queues count.",
     ),
     Term(
         "Site",
@@ -101,7 +102,8 @@ GLOSSARY: Final = (
     Term(
         "Work queue",
         "A group of tasks for which jobs are made and throttled together. The criteria of the work queues decide to "
-        "which one a task belongs.",
+        "which one a task belongs. A partition is a work queue made of several, which are throttled as one; a stretchable "
+        "one gets first what others leave of their shares.",
     ),
     Term(
         "Worker",

@@ -26,7 +26,7 @@ from brokerage_app.models import JobCount, Queue, Refreshed
 from jedisite.agents.agent_state import AgentRow, rows
 from jedisite.identity.callers import Right, needs
 from jedisite.models import Agent
-from tasks_app.counts.share_order import EXECUTING, QUEUED
+from tasks_app.counts.line_order import EXECUTING, QUEUED
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.models import AttentionItem, Task
 from tasks_app.web.frame import keyset_pages

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from brokerage_app.grid import installed_policy
+from brokerage_app.models import GlobalShare
 from brokerage_app.policy.attributes import TaskAttributes
 from brokerage_app.policy.placement import Explained, Wish, explain
 from brokerage_app.policy.workqueues import WorkQueues
@@ -57,6 +58,8 @@ def queue_list(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "queues",
         "rows": rows,
+        "has_tree": GlobalShare.objects.exists(),
+        "has_shares": any(row.queue.share is not None for row in rows),
         "throttle": [(record, names.get(record.queue)) for record in queue_use.throttle_records(now)],
         "fields": _fields(request),
         "open_statuses": OPEN,
@@ -84,6 +87,7 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
     context = {
         "section": "queues",
         "row": row,
+        "has_tree": GlobalShare.objects.exists(),
         "sites": [
             (
                 site,

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from brokerage_app.policy.attributes import TaskAttributes
-from brokerage_app.policy.division import distribute
+from brokerage_app.policy.division import distribute, divide, generating_order, serving_order
 from brokerage_app.policy.shares import Share, ShareTree, Usage, faults, metrics
 from brokerage_app.policy.workqueues import QueueRow, Tried
 
@@ -309,3 +309,34 @@ def test_a_leaf_that_executes_more_never_moves_to_the_front(rows, data):
     before = tree.sorted_leaves(executing).index(name)
     after = tree.sorted_leaves({**executing, name: executing[name] * 3}).index(name)
     assert after >= before
+
+
+def test_a_queue_that_cannot_use_its_part_leaves_the_rest_to_stretchable_ones_then_to_all():
+    wishes = {A: 1000, B: 4000, C: 1e9, D: 1e9}
+    assert divide(10_000, FLAT, wishes) == pytest.approx({A: 1000, B: 4000, C: 4500, D: 500})
+    wishes[C] = 2000
+    assert divide(10_000, FLAT, wishes) == pytest.approx({A: 1000, B: 4000, C: 2000, D: 3000})
+
+
+def test_queues_are_served_by_what_they_have_of_their_part():
+    executing = {P1: 50, P2: 5, P3: 5, N: 40}
+    queued = dict.fromkeys((P1, P2, P3, N), 1000)
+    assert serving_order(PARTED, executing, queued) == (P2, P3, N, P1)
+    assert serving_order([row(30, None), *PARTED], executing, queued)[0] == 30
+    assert serving_order([row(1, None), row(2, None)], {1: 5}, {2: 5}) == ()
+
+
+def test_a_partition_gets_jobs_as_one_queue_and_in_it_queued_jobs_count():
+    executing, waiting = {P1: 50, P2: 5, N: 45}, (P1, P2, P3, N)
+    assert generating_order(PARTED, executing, {}, waiting) == (P3, P2, P1, N)
+    assert generating_order(PARTED, executing, {P3: 60}, waiting) == (P2, P1, P3, N)
+    assert generating_order(PARTED, {**executing, N: 10}, {}, waiting) == (N, P3, P2, P1)
+
+
+@given(parts=st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 50)), min_size=1, max_size=8))
+def test_nobody_gets_more_than_it_can_use_and_all_is_given_away(parts):
+    rows = [row(n, share, stretchable=stretches) for n, (share, stretches, _) in enumerate(parts)]
+    wishes = {n: float(wish) for n, (_, _, wish) in enumerate(parts)}
+    found = divide(100, rows, wishes)
+    assert all(found[n] <= wishes[n] + 1e-9 for n in wishes)
+    assert sum(found.values()) == pytest.approx(min(100, sum(wishes.values())))

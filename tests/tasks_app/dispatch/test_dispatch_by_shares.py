@@ -1,4 +1,4 @@
-"""Handing out jobs when global shares are configured: the most under-used share first, then the most urgent job."""
+"""Handing out jobs when shares are configured: urgent jobs, then those of the most under-used share, in it by priority."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from django.test.utils import CaptureQueriesContext
 
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, GlobalShare, Queue
-from tasks_app.counts import share_order
+from tasks_app.counts import line_order
 from tasks_app.dispatch import handing_out
 from tasks_app.dispatch.handing_out import Request, get_jobs, is_sloppy
+from tasks_app.domain.lines import LINE, of_job, of_share
 from tasks_app.labs.bench.scene import add_jobs
 from tasks_app.models import Job
 from tests.flow.driving import SITE
@@ -60,7 +61,7 @@ def test_the_most_under_used_share_is_served_first(shares: None) -> None:
     running("B", 35)
     running("C", 5)
     ids = waiting("A", "B", "C", "A", "B", "C")
-    assert share_order.share_order().names == ("Test", "C", "A", "B")  # type: ignore[union-attr]
+    assert line_order.line_order().names == ("urgent", "share:Test", "share:C", "share:A", "share:B")  # type: ignore[union-attr]
     assert [fetch()[0] for _ in range(3)] == [ids[2], ids[5], ids[0]]
     assert fetch(5) == [ids[3], ids[1], ids[4]]
 
@@ -71,7 +72,7 @@ def test_power_counts_not_the_number_of_jobs(shares: None) -> None:
     running("B", 3, site="STRONG", core_count=None)
     running("C", 1, site="UNKNOWN", core_count=0)
     add_jobs(9, [SITE], "finished", shares=["A"])
-    assert share_order.powers()[0] == {"A": 160, "B": 90, "C": 10}
+    assert line_order.powers_of_shares()[0] == {"A": 160, "B": 90, "C": 10}
 
 
 def test_inside_a_share_urgent_jobs_go_first_then_those_of_small_number(shares: None) -> None:
@@ -92,10 +93,10 @@ def test_jobs_of_the_share_test_go_first_and_those_of_no_share_last(shares: None
 def test_a_call_for_several_jobs_takes_what_a_share_has_and_goes_on_with_the_next(shares: None, count: int) -> None:
     running("A", 90)
     ids = waiting("A", "B", "C", None, "B", "A", "gone", "C")
-    order = share_order.share_order()
+    order = line_order.line_order()
     assert order is not None
     names = Job.objects.in_bulk(ids)
-    expected = sorted(ids, key=lambda job: (order.place_of(names[job].gshare), job))
+    expected = sorted(ids, key=lambda job: (order.place_of(of_share(names[job].gshare or "")), job))
     assert fetch(count) == expected[:count]
     assert drain(count) == expected[count:]
 
@@ -156,7 +157,7 @@ def test_a_hint_of_another_order_of_shares_is_not_followed(shares: None) -> None
     assert fetch() == [ids[0]]
     running("C", 5)
     running("B", 50)
-    share_order.forget()
+    line_order.forget()
     (again,) = waiting("A")
     assert drain() == [again, ids[2], ids[1]]
 
@@ -165,7 +166,49 @@ def test_the_order_is_read_with_two_statements_and_then_kept(shares: None) -> No
     with CaptureQueriesContext(
         connection,
     ) as first:
-        share_order.share_order()
+        line_order.line_order()
     with CaptureQueriesContext(connection) as second:
-        share_order.share_order()
+        line_order.line_order()
     assert (len(first), len(second)) == (2, 0)
+
+
+def test_urgent_jobs_overtake_all_shares(shares: None) -> None:
+    running("A", 90)
+    ids = waiting("Test", "B", "A", None, "A")
+    Job.objects.filter(pk__in=ids[2:4]).update(processing_type="urgent")
+    Job.objects.filter(pk=ids[1]).update(current_priority=9000)
+    assert fetch() == [ids[2]], "its share has far more than its part"
+    assert drain() == [ids[3], ids[0], ids[1], ids[4]]
+
+
+def test_without_shares_urgent_jobs_go_by_their_priority(tables: None) -> None:
+    ids = waiting(None, None)
+    Job.objects.filter(pk=ids[0]).update(processing_type="urgent")
+    Job.objects.filter(pk=ids[1]).update(current_priority=900)
+    assert drain() == [ids[1], ids[0]]
+
+
+@pytest.mark.parametrize(
+    ("processing_type", "share", "queue"),
+    [("urgent", "A", 1), ("urgent", None, None), ("x", "A", 1), (None, None, 1), ("x", None, None)],
+)
+def test_the_line_of_a_job_is_the_same_in_statements_and_in_code(
+    tables: None, processing_type: str | None, share: str | None, queue: int | None
+) -> None:
+    (job,) = waiting(share, processing_type=processing_type, work_queue_id=queue)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {LINE} FROM jobs WHERE pandaid = %s", [job])  # noqa: S608 - a constant
+        assert cursor.fetchone() == (of_job(processing_type, share, queue),)
+
+
+def test_lines_are_found_by_their_index(shares: None) -> None:
+    """Else each call would read all jobs that wait at the site."""
+    add_jobs(3000, [SITE], "activated", shares=["A", "B", "C"])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE jobs")
+        cursor.execute(
+            f"""EXPLAIN SELECT pandaid FROM jobs WHERE computingsite = 'x' AND jobstatus = 'activated' AND {LINE} = 'share:A'
+                 ORDER BY (currentpriority * -1), pandaid LIMIT 1"""  # noqa: S608 - a constant
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "jobs_dispatch_by_line" in plan and "Filter" not in plan and "Sort" not in plan, plan

@@ -7,9 +7,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from brokerage_app.policy.shares import Share
+from brokerage_app.policy.workqueues import QueueRow
 from tasks_app.labs.simulating.engine import Outcome, Sample, Simulation
-from tasks_app.labs.simulating.simulation_report import WINDOW_S, fair, share_errors, summary
-from tasks_app.labs.simulating.world import DAY, HOUR, SHARES, Campaign, World, usual_world
+from tasks_app.labs.simulating.simulation_report import WINDOW_S, due, fair, share_errors, summary
+from tasks_app.labs.simulating.world import DAY, HOUR, QUEUES, SHARES, Campaign, World, usual_world
 
 ENOUGH = 1e9
 
@@ -30,6 +31,17 @@ def test_slots_are_busy_while_work_waits_and_shares_get_their_parts(ran: tuple[W
     assert figures["priority_inversions"] == 0
     assert 5 < figures["by_chance_percent"] < 15
     assert figures["jobs"] > 900
+
+
+def test_work_queues_get_their_parts_where_there_is_no_tree(tmp_path: Path) -> None:
+    out = StringIO()
+    options = {"by": "work-queues", "sites": 6, "slots": 900, "seed": 5, "no_plots": True}
+    call_command("simulate", days=1.6, report=tmp_path, json=True, stdout=out, **options)
+    figures = json.loads(out.getvalue().splitlines()[-1])
+    assert figures["worst_share_error_pp"] <= 3
+    assert figures["busy_fraction"] >= 0.95
+    assert figures["priority_inversions"] == 0
+    assert set(figures["median_wait_min"]) == {row.name for row in QUEUES if not row.is_partition}
 
 
 def test_every_job_is_somewhere(ran: tuple[World, Simulation, Outcome]) -> None:
@@ -80,6 +92,38 @@ def test_what_each_share_should_have(wanted: dict[str, float], expected: dict[st
         Share("D", 1, parent="Y"),
     ]
     assert fair(rows, 100, wanted) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (dict.fromkeys(("one", "two", "alone"), ENOUGH), {"one": 42, "two": 18, "alone": 40}),
+        ({"two": ENOUGH, "alone": ENOUGH}, {"one": 0, "two": 60, "alone": 40}),
+        ({"one": 10, "two": 20, "alone": ENOUGH}, {"one": 10, "two": 20, "alone": 70}),
+        ({"alone": ENOUGH}, {"one": 0, "two": 0, "alone": 100}),
+    ],
+)
+def test_what_each_work_queue_should_have(wanted: dict[str, float], expected: dict[str, float]) -> None:
+    rows = [
+        QueueRow(1, "parts", "managed", "lab", share=60, partition_id=-1),
+        QueueRow(2, "one", "managed", "lab", share=70, partition_id=1),
+        QueueRow(3, "two", "managed", "lab", share=30, partition_id=1),
+        QueueRow(4, "alone", "managed", "lab", share=40),
+    ]
+    assert due(rows, 100, wanted) == pytest.approx(expected)
+
+
+def test_stretchable_work_queues_get_first_what_is_left() -> None:
+    rows = [
+        QueueRow(1, "idle", "managed", "lab", share=50),
+        QueueRow(2, "plain", "managed", "lab", share=30),
+        QueueRow(3, "stretches", "managed", "lab", share=20, stretchable=True),
+    ]
+    full = {"plain": ENOUGH, "stretches": ENOUGH}
+    assert due(rows, 100, full) == pytest.approx({"idle": 0, "plain": 30, "stretches": 70})
+    assert due(rows, 100, {**full, "stretches": 40}) == pytest.approx(
+        {"idle": 0, "plain": 60, "stretches": 40}, abs=0.5
+    )
 
 
 def test_errors_are_told_apart_by_whether_demand_has_just_changed() -> None:

@@ -81,6 +81,7 @@ def test_wildcards_in_names_of_inputs_are_refused_with_the_datasets_that_match(a
     [
         ({"prodSourceLabel": "managed"}, "prodSourceLabel"),
         ({"taskType": "prod"}, "taskType"),
+        ({"processingType": "urgent"}, "processingType"),
         ({"prodSourceLabel": "test"}, None),
     ],
 )

@@ -23,7 +23,7 @@ from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.verdict import Verdict
-from tasks_app.counts import share_order, statistics
+from tasks_app.counts import line_order, statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db
@@ -218,19 +218,20 @@ def test_the_why_page_of_a_job(
     found = reader.get(f"/api/v2/jobs/{job.id}/why/").json()
     assert found["decision"] == {"id": first, "at": found["decision"]["at"], "place": 1, "of": 2, "weight": 1.0}
     assert found["blocked_by"]["code"] == "jobs_go_first" and found["pilots"]["calls"] == 40
-    assert found["ahead"] == {"share": "Express", "own_share": 2, "other_shares": 0}, (
+    assert found["ahead"] == {"share": "Express", "own_share": 2, "other_shares": 0, "urgent": 0}, (
         "without shares: by priority and age"
     )
     assert f"/brokerage/{first}/" in text and "Why job" in text and "40 calls" in text
     make_job(**{**values, "status": "running"})
     for name, value in (("Other", 90), ("Express", 10)):
         GlobalShare.objects.create(name=name, value=value)
-    share_order.forget()
+    line_order.forget()
     statistics.refresh()
     assert reader.get(f"/api/v2/jobs/{job.id}/why/").json()["ahead"] == {
         "share": "Express",
         "own_share": 1,
         "other_shares": 2,
+        "urgent": 0,
     }
     Job.objects.filter(pk=job.id).update(status="failed", pilot_error_code=1305, trans_exit_code="7")
     text = reader.get(f"/jobs/{job.id}/why/").content.decode()

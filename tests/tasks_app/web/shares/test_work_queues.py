@@ -114,3 +114,39 @@ def test_the_tester_says_which_queue_a_task_would_get_and_why(
 def test_the_tester_takes_a_task_by_its_number(reader: Client, queues: dict[str, int]) -> None:
     text = reader.get(f"/queues/tester/?task={queues['task']}").content.decode()
     assert "Work queue <strong>evgen</strong>" in text and "processingType = &#x27;simul&#x27; is false" in text
+
+
+def test_the_page_says_whether_the_shares_of_queues_steer(
+    reader: Client, queues: dict[str, int], make_job: Callable[..., Job]
+) -> None:
+    says = "These shares only inform: jobs are created and sent by the"
+    assert says in reader.get("/queues/").content.decode()
+    assert "it only informs" in reader.get(f"/queues/{queues['simul']}/").content.decode()
+    GlobalShare.objects.all().delete()
+    text = reader.get("/queues/").content.decode()
+    assert says not in text and "Jobs are created and sent by these shares" in text
+    assert "it only informs" not in reader.get(f"/queues/{queues['simul']}/").content.decode()
+    make_job(status="activated", work_queue_id=queues["rest"])
+    assert reader.get("/api/v2/shares/").json()["order"] == ["rest", "simul", "evgen"], "rest has less than its part"
+    WorkQueue.objects.update(share=None)
+    assert "No queue has a share: jobs are sent by priority" in reader.get("/queues/").content.decode()
+
+
+def test_sub_queues_say_what_they_have_and_what_holds_back_their_partition(
+    reader: Client, queues: dict[str, int], make_job: Callable[..., Job]
+) -> None:
+    partition = WorkQueue.objects.create(name="part", type="managed", vo="atlas", partition_id=-1, share=100)
+    WorkQueue.objects.filter(pk__in=(queues["evgen"], queues["rest"])).update(partition_id=partition.id)
+    make_job(status="running", work_queue_id=queues["rest"], core_count=48)
+    statistics.refresh()
+    ThrottleRecord.objects.create(
+        vo="atlas", label="managed", queue=f"queue:{partition.id}", passed=False, detail="full"
+    )
+    rows = {row.queue.name: row for row in reader.get("/queues/").context["rows"]}
+    assert {name: (row.has, row.state) for name, row in rows.items()} == {
+        "simul": (25, "throttled"),
+        "evgen": (0, "throttled"),
+        "rest": (75, "throttled"),
+        "part": (75, "throttled"),
+        "old": (None, "inactive"),
+    }

@@ -1,4 +1,4 @@
-"""The order in which shares are served: the most under-used first. Kept in the process for some seconds."""
+"""The order in which lines of jobs are served: urgent ones, then the most under-used. Kept in the process for some seconds."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 
 from brokerage_app.grid import installed_policy
+from brokerage_app.policy.division import serving_order
 from jedisite.database.sql import texts
+from tasks_app.domain.lines import URGENT, of_queue, of_share, queue_of
 
 CACHE_S: Final = 10.0
 """How old the order may be, and with it what is known of the shares that are configured."""
@@ -20,18 +22,18 @@ CACHE_S: Final = 10.0
 EXECUTING: Final = ("sent", "running")
 QUEUED: Final = ("activated",)
 _POWER = """
-SELECT j.gshare, sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(first)s)),
+SELECT j.{of}, sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(first)s)),
        sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(second)s))
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite
  CROSS JOIN LATERAL (SELECT greatest(coalesce(j.corecount, 1), 1) * coalesce(q.core_power, 10.0) AS power) p
- WHERE j.jobstatus = ANY(%(all)s) AND j.gshare IS NOT NULL
- GROUP BY j.gshare
+ WHERE j.jobstatus = ANY(%(all)s) AND j.{of} IS NOT NULL
+ GROUP BY j.{of}
 """
 
 
 @dataclass(frozen=True)
-class ShareOrder:
-    """Names of shares in the order in which their jobs are sent; jobs of others come after them."""
+class LineOrder:
+    """Lines in the order in which their jobs are sent; jobs in others come after them."""
 
     names: tuple[str, ...]
 
@@ -39,23 +41,28 @@ class ShareOrder:
     def places(self) -> Mapping[str | None, int]:
         return {name: place for place, name in enumerate(self.names)}
 
+    @property
+    def is_of_queues(self) -> bool:
+        """Whether work queues are served, not shares of the tree."""
+        return queue_of(self.names[-1]) is not None
+
     @cached_property
     def text(self) -> str:
         """As a parameter of a statement."""
         return texts(self.names)
 
-    def place_of(self, share: str | None) -> int:
-        return self.places.get(share, len(self.names))
+    def place_of(self, line: str | None) -> int:
+        return self.places.get(line, len(self.names))
 
     def text_from(self, place: int) -> str:
         return texts(self.names[place:]) if place else self.text
 
 
 _lock = threading.Lock()
-_kept: tuple[float, ShareOrder | None] | None = None
+_kept: tuple[float, LineOrder | None] | None = None
 
 
-def share_order() -> ShareOrder | None:
+def line_order() -> LineOrder | None:
     """The present order, at most CACHE_S old, or a little older while another thread reads it; None without shares."""
     global _kept
     kept = _kept
@@ -79,18 +86,32 @@ def forget() -> None:
     _kept = None
 
 
-def read() -> ShareOrder | None:
-    """The order by what is executing and queued now."""
+def read() -> LineOrder | None:
+    """The order by what is executing and queued now: of global shares or, where there is no tree of them, of work queues."""
     tree = installed_policy.share_tree()
-    return ShareOrder(tree.serving_order(*powers())) if tree else None
+    if tree:
+        return LineOrder((URGENT, *map(of_share, tree.serving_order(*powers_of_shares()))))
+    queues = installed_policy.queue_rows()
+    if all(row.share is None for row in queues):
+        return None
+    return LineOrder((URGENT, *map(of_queue, serving_order(queues, *powers_of_queues()))))
 
 
-def powers() -> tuple[dict[str, float], dict[str, float]]:
+def powers_of_shares() -> tuple[dict[str, float], dict[str, float]]:
     """HS of the jobs of each share that execute, and of those that are queued: their cores, times the power of a core of
     their queue."""
+    return _powers("gshare")
+
+
+def powers_of_queues() -> tuple[dict[int, float], dict[int, float]]:
+    """The same of each work queue, by id."""
+    return _powers("workqueue_id")
+
+
+def _powers(of: str) -> tuple[dict[Any, float], dict[Any, float]]:
     values = {"first": list(EXECUTING), "second": list(QUEUED), "all": [*EXECUTING, *QUEUED]}
     with connection.cursor() as cursor:
-        cursor.execute(_POWER, values)
+        cursor.execute(_POWER.format(of=of), values)
         rows = cursor.fetchall()
-    executing = {share: float(power) for share, power, _ in rows if power is not None}
-    return executing, {share: float(power) for share, _, power in rows if power is not None}
+    executing = {key: float(power) for key, power, _ in rows if power is not None}
+    return executing, {key: float(power) for key, _, power in rows if power is not None}
