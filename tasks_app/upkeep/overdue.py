@@ -86,7 +86,7 @@ def look_around(rules: list[TimeoutRule], now: datetime, *, early: float = 0) ->
 
 def surroundings() -> Surroundings:
     """The queues as the information system describes them."""
-    queues = list(Queue.objects.only("name", "status", "catchall", "data"))
+    queues = list(Queue.objects.only("name", "status", "catchall", "data", "transfer_days_high", "transfer_days_low"))
     return Surroundings(
         {queue.name: queue_view(queue) for queue in queues},
         {queue.name: str(queue.data.get("workflow") or "") for queue in queues},
@@ -99,16 +99,9 @@ def queue_view(queue: Queue) -> QueueView:
         queue.name,
         queue.status,
         no_reassign="disableReassign" in words,
-        transfer_high_days=_days(queue.data.get("transtimehi")),
-        transfer_low_days=_days(queue.data.get("transtimelo")),
+        transfer_high_days=queue.transfer_days_high,
+        transfer_low_days=queue.transfer_days_low,
     )
-
-
-def _days(value: Any) -> float | None:
-    try:
-        return float(value) if value is not None else None
-    except (TypeError, ValueError):
-        return None
 
 
 def _words(values: Collection[str]) -> str:
