@@ -263,15 +263,17 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "outputs_of_finished_jobs",
-        "Every output of a finished job is in the catalogue, unless it is known to be lost or its dataset is deleted.",
+        "Every output of a finished job is in the catalogue, unless it is lost, need not exist, or its dataset is gone.",
         """
         SELECT f.pandaid, f.type, f.lfn, f.status, c.status AS contents FROM job_files f
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE f.type IN ('output', 'log')
-           AND (f.status NOT IN ('finished', 'lost') OR c.status IS DISTINCT FROM f.status OR (f.status = 'finished')::int <> (
-                SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
-                 WHERE d.name = f.dataset AND k.lfn = f.lfn))
+         WHERE f.type IN ('output', 'log') AND (c.status IS DISTINCT FROM f.status
+                OR f.status NOT IN ('finished', 'lost', 'nooutput') OR (f.status = 'nooutput' AND NOT EXISTS (
+                   SELECT 1 FROM jedi_datasets o WHERE o.datasetid = f.datasetid AND f.type = 'output'
+                      AND 'an' = ANY(string_to_array(o.attributes, ',')))) OR (f.status = 'finished')::int <>
+                (SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
+                  WHERE d.name = f.dataset AND k.lfn = f.lfn))
            AND EXISTS (SELECT 1 FROM catalogue_datasets d WHERE d.name = f.dataset)""",
     ),
     Invariant(

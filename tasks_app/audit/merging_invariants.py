@@ -44,7 +44,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
           LEFT JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ({_UNMERGED})
           LEFT JOIN jedi_dataset_contents c
             ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE j.jobstatus = 'merging' AND NOT coalesce(CASE c.status
+         WHERE j.jobstatus = 'merging' AND c.status IS DISTINCT FROM 'nooutput' AND NOT coalesce(CASE c.status
                WHEN 'ready' THEN EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)
                WHEN 'running' THEN EXISTS (SELECT 1 FROM jobs m WHERE m.pandaid = c.pandaid AND m.jobstatus NOT IN ({_ENDS})
                                               AND m.processingtype = 'pmerge')
@@ -71,13 +71,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "finished_job_is_merged",
-        "Every unmerged file of a finished job was merged by a finished merge job.",
+        "Every unmerged file that a finished job has made was merged by a finished merge job.",
         f"""
         SELECT j.pandaid, c.fileid, c.status, c.pandaid AS merge_job, m.jobstatus FROM job_files f
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
           LEFT JOIN jobs m ON m.pandaid = c.pandaid
-         WHERE f.type IN ({_UNMERGED}) AND (c.status <> 'finished' OR m.jobstatus IS DISTINCT FROM 'finished'
+         WHERE f.type IN ({_UNMERGED}) AND c.status <> 'nooutput'
+           AND (c.status <> 'finished' OR m.jobstatus IS DISTINCT FROM 'finished'
                OR m.processingtype IS DISTINCT FROM 'pmerge')""",
     ),
 )

@@ -23,6 +23,7 @@ from tasks_app.counts.line_order import LineOrder, line_order
 from tasks_app.dispatch.description import behind_walls, described
 from tasks_app.dispatch.input_addresses import forget_astray
 from tasks_app.dispatch.job_secrets import give_secrets
+from tasks_app.dispatch.optional_names import name_optional
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, BY_PRIORITY, HAND_OUT
 
@@ -121,6 +122,7 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     handling = [row[_HANDLING] for row in rows]
     if any(handling):
         give_secrets(jobs, handling)
+        name_optional(jobs, handling)
     return [behind_walls(job, request.begins_with) for job in jobs] if request.begins_with else jobs
 
 

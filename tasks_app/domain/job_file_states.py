@@ -10,6 +10,8 @@ class JobFileStatus(StrEnum):
     READY = "ready"
     FINISHED = "finished"
     FAILED = "failed"
+    NO_OUTPUT = "nooutput"
+    """An output that its job did not make, and need not have made."""
     LOST = "lost"
     AGAIN = "again"
     """An input that does not count for its job any more: another job processes it."""

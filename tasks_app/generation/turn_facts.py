@@ -24,6 +24,7 @@ from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, LOG_TYPES, UNMERGED_TYPES
 from tasks_app.params import buildstep, special_handling
 from tasks_app.params.buildstep import BuildStep
+from tasks_app.params.dataset_attributes import OPTIONAL, Attributes
 from tasks_app.params.job_groups import JobGroups, read_groups
 from tasks_app.params.kinds import names_of
 from tasks_app.params.naming import NameTemplate
@@ -186,6 +187,7 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
     needs = of_work(needs, task, rule, masters, now, scouting=scouting)
     places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in outputs)
     # Outputs that stay where they are made go to the storage of whatever site is chosen, which is asked of each.
+    optional = any(OPTIONAL in Attributes.parse(row.dataset.attributes) for row in outputs)
     needs = replace(needs, outputs=() if rule.flag("SO") else tuple(dict.fromkeys(places)))
     return TurnFacts(
         task=task,
@@ -195,7 +197,7 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
         raw=raw,
         numbers=numbers_of(task),
         needs=needs,
-        facts=_facts_of(task, rule, raw, scouting=scouting),
+        facts=_facts_of(task, rule, raw, scouting=scouting, optional=optional),
         build=build,
         inputs=inputs,
         outputs=outputs,
@@ -282,7 +284,7 @@ def _walltime_per_mb(task: Task) -> int:
     return abs(task.walltime or 0) if task.unit_of_walltime else 0
 
 
-def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: bool) -> TaskFacts:
+def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: bool, optional: bool) -> TaskFacts:
     priority = task.current_priority or 0
     return TaskFacts(
         id=task.id,
@@ -308,7 +310,7 @@ def _facts_of(task: Task, rule: SplitRule, raw: Mapping[str, Any], *, scouting: 
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task),
         base_walltime_s=task.base_walltime or 0,
-        special_handling=special_handling.of_task(rule, scouting=scouting),
+        special_handling=special_handling.of_task(rule, scouting=scouting, optional=optional),
         name_fields=rule.name_fields,
         names_of_files=rule.flag("UF"),
         resource_types=resource_table(),

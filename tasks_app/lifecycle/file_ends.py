@@ -55,18 +55,22 @@ _THEIRS = """c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid 
 # Not what a merge job has: that is `running`.
 _UNUSED = (F.DEFINED, F.READY)
 _ENDED = as_said(
-    "o.became", {new: before(OUTPUT, new, among=_UNUSED, row="c.") for new in (F.FINISHED, F.FAILED, F.CANCELLED)}
+    "o.became",
+    {new: before(OUTPUT, new, among=_UNUSED, row="c.") for new in (F.FINISHED, F.FAILED, F.CANCELLED, F.NOOUTPUT)},
 )
 BOOK_OUTPUTS: Final = f"""{_MADE}
 of_jobs AS (
     SELECT f.row_id, f.fileid, f.datasetid, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl,
-           CASE WHEN m.id IS NOT NULL THEN 'finished' WHEN e.status = 'failed' THEN 'failed' ELSE 'cancelled' END AS became
+           CASE WHEN m.id IS NOT NULL THEN 'finished' WHEN e.status = 'failed' THEN 'failed'
+                WHEN e.status = 'finished' THEN 'nooutput' ELSE 'cancelled' END AS became
       FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
       JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[])
                       AND f.type IN ('output', 'log', 'trn_output', 'trn_log')
       LEFT JOIN made m ON m.id = f.fileid),
 rows AS (
-    UPDATE job_files f SET status = CASE WHEN o.here THEN '{JobFileStatus.FINISHED}' ELSE '{JobFileStatus.FAILED}' END,
+    UPDATE job_files f SET status = CASE WHEN o.here THEN '{JobFileStatus.FINISHED}'
+                                         WHEN o.became = 'nooutput' THEN '{JobFileStatus.NO_OUTPUT}'
+                                         ELSE '{JobFileStatus.FAILED}' END,
            fsize = coalesce(o.size, f.fsize), checksum = coalesce(o.checksum, f.checksum),
            guid = coalesce(o.guid, f.guid), nevents = coalesce(o.events, f.nevents), surl = coalesce(o.surl, f.surl)
       FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
@@ -79,20 +83,23 @@ booked AS (
       FROM of_jobs o
      WHERE {_THEIRS}
        AND {_ENDED}
-    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events, c.boundaryid IS NOT NULL AS was_ready)
-SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), -count(*) FILTER (WHERE was_ready),
+    RETURNING c.datasetid, o.here, o.became, coalesce(o.events, 0) AS events, c.boundaryid IS NOT NULL AS was_ready)
+SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE became IN ('failed', 'cancelled')),
+       -count(*) FILTER (WHERE was_ready),
        coalesce(sum(events), 0)
   FROM booked GROUP BY datasetid
 """
 
-# What jobs stored waits to be merged; each file may be given to a merge job so many times more.
+# What jobs stored waits to be merged; each file may be given to a merge job so many times more. What they need not have made, and
+# did not, is decided.
 HOLD_OUTPUTS: Final = f"""{_MADE}
 of_jobs AS (
-    SELECT f.row_id, f.fileid, f.datasetid, f.pandaid, m.size, m.checksum, m.guid, m.events, m.surl
-      FROM job_files f JOIN made m ON m.id = f.fileid
+    SELECT f.row_id, f.fileid, f.datasetid, f.pandaid, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
+      FROM job_files f LEFT JOIN made m ON m.id = f.fileid
      WHERE f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('trn_output', 'trn_log')),
 rows AS (
-    UPDATE job_files f SET status = '{JobFileStatus.FINISHED}', fsize = o.size, checksum = o.checksum,
+    UPDATE job_files f SET status = CASE WHEN o.here THEN '{JobFileStatus.FINISHED}' ELSE '{JobFileStatus.NO_OUTPUT}' END,
+           fsize = o.size, checksum = o.checksum,
            guid = coalesce(o.guid, f.guid), nevents = o.events, surl = o.surl
       FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
 ready AS (
@@ -100,8 +107,12 @@ ready AS (
        SET status = 'ready', boundaryid = o.pandaid, maxattempt = coalesce(c.attemptnr, 0) + %(attempts)s, fsize = o.size,
            checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, surl = o.surl
       FROM of_jobs o
-     WHERE {_THEIRS} AND {before(OUTPUT, F.READY, among=[F.DEFINED], row="c.")}
+     WHERE {_THEIRS} AND o.here AND {before(OUTPUT, F.READY, among=[F.DEFINED], row="c.")}
     RETURNING c.datasetid, c.fileid),
+not_made AS (
+    UPDATE jedi_dataset_contents c SET status = 'nooutput', keeptrack = 0
+      FROM of_jobs o
+     WHERE {_THEIRS} AND NOT o.here AND {before(OUTPUT, F.NOOUTPUT, among=[F.DEFINED], row="c.")}),
 queued AS (
     INSERT INTO file_retries (fileid, jeditaskid, datasetid) SELECT fileid, %(task)s, datasetid FROM ready
         ON CONFLICT DO NOTHING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from tasks_app.ddm.base import Content, Named
 from tasks_app.domain.killcodes import KillCode, killed_with
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
-from tasks_app.outcomes import bad_inputs, gathering, unmerged
+from tasks_app.outcomes import bad_inputs, gathering, optional_outputs, unmerged
 from tasks_app.outcomes.outcomes import Outcome, Output, book, outputs_of
 
 MISSING_OUTPUT = 201
@@ -45,11 +45,12 @@ def judge(
     killed: KillCode | None,
     roots: Roots,
     taken: Mapping[tuple[str, str], Content] = MappingProxyType({}),
+    optional: Collection[int] = frozenset(),
 ) -> Outcome:
     """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
     did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that.
 
-    `taken`: scopes and names of outputs that stand for another content already.
+    `taken`: scopes and names of outputs that stand for another content already. `optional`: files that it need not have made.
     """
     said = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
     placed = tuple((o, r) for o, r in said if is_its_place(r["surl"], o.scope, o.lfn, roots))
@@ -60,7 +61,7 @@ def judge(
             return Outcome(job_id, task_id, killed.status, stored=logs, sub_status=killed.sub_status)
         return Outcome(job_id, task_id, JobStatus.FAILED, stored=logs)
     here = {o.lfn for o, _ in stored}
-    missing = [o.lfn for o in expected if o.lfn not in here]
+    missing = [o.lfn for o in expected if o.lfn not in here and (o.lfn in reported or o.file_id not in optional)]
     if missing:
         more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         diag = (
@@ -146,8 +147,10 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
         if _usable(r := said[job_id].get(o.lfn))
     )
     roots = Roots()
+    optional = _optional(cursor, reports, expected, said)
     outcomes = [
-        _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken) for row in reports
+        _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken, optional)
+        for row in reports
     ]
     outcomes = list(gathering.with_places(outcomes))
     gathered = gathering.begin(cursor, outcomes, said)
@@ -176,6 +179,7 @@ def _outcome(
     killed: KillCode | None,
     roots: Roots,
     taken: Mapping[tuple[str, str], Content],
+    optional: Collection[int],
 ) -> Outcome:
     job_id, task_id, status, _ = row
     if status == unmerged.MERGED:
@@ -185,7 +189,22 @@ def _outcome(
         diag = f"its output was not merged: no attempt is left after job {said.get('merge_job')}"
         code = unmerged.NOT_MERGED_ERROR
         return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
-    return judge(job_id, task_id, status, said, expected, killed, roots, taken)
+    return judge(job_id, task_id, status, said, expected, killed, roots, taken, optional)
+
+
+def _optional(
+    cursor: psycopg.Cursor[Any],
+    reports: Sequence[tuple[int, int | None, str, str]],
+    expected: Mapping[int, Sequence[Output]],
+    said: Mapping[int, Mapping[str, Any]],
+) -> frozenset[int]:
+    """Outputs that jobs which ended well need not have made. No statement where they have reported all."""
+    silent = [
+        job_id
+        for job_id, _, status, _ in reports
+        if status == JobStatus.FINISHED and any(o.lfn not in said[job_id] for o in expected.get(job_id, ()))
+    ]
+    return frozenset(one.file_id for one in optional_outputs.of_jobs(cursor, silent)) if silent else frozenset()
 
 
 def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, KillCode]:

@@ -17,6 +17,8 @@ _FLAGS = {
     "allowNoOutput": "an",
     "pseudo": "ps",
 }
+OPTIONAL = _FLAGS["allowNoOutput"]
+"""Of a dataset that a task makes: a job may end well without the file that it should write there."""
 FREELY_USED = frozenset({"nosplit", "repeat", "ru"})
 """Of a secondary dataset: its files are used more than once, and their use is not counted. A master has none of these: its
 files are what the work of a task is, and a task whose files are never used up has no end."""

@@ -33,7 +33,7 @@ _FLAGS = {
     "reusable": "Use files again from the start when they run out",
     "indexConsistent": "Use only files whose index is in all datasets",
     "mergeOnly": "For merge jobs only",
-    "allowNoOutput": "A job may succeed without this output",
+    "allowNoOutput": "A job may succeed without this output; a log is always made",
     "pseudo": "The dataset is not in data management",
     "transient": "The dataset is deleted after use",
 }

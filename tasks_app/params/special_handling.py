@@ -16,12 +16,15 @@ UNWATCHED: Final = "lc"
 AS_WRITTEN: Final = "nc"
 """Its pilot adds no set-up of its own to the command line."""
 
+OPTIONAL: Final = "an"
+"""It may end well without some of its outputs: those of items with `allowNoOutput`."""
+
 
 def has(words: str | None, word: str) -> bool:
     return word in (words or "").split(",")
 
 
-def of_task(rule: SplitRule, *, scouting: bool) -> str:
+def of_task(rule: SplitRule, *, scouting: bool, optional: bool = False) -> str:
     """What a new job of a task is marked with."""
     wanted = (
         (scouting, SCOUT),
@@ -29,5 +32,6 @@ def of_task(rule: SplitRule, *, scouting: bool) -> str:
         (rule.flag("ST"), SECRETS),
         (rule.flag("NC"), AS_WRITTEN),
         (rule.flag("LC"), UNWATCHED),
+        (optional, OPTIONAL),
     )
     return ",".join(word for wished, word in wanted if wished)

@@ -533,6 +533,35 @@ def lose(job_id: int) -> None:
     lost_jobs.run()
 
 
+def test_outputs_that_jobs_need_not_make_are_merged_as_far_as_they_are_there() -> None:
+    add_dataset("lab.m.in", 3)
+    hist = template("output", "hist.${SN}.root", "lab.m.hist", allowNoOutput=True)
+    spec = {"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG0/L}"}
+    made = submit(
+        parameters("lab.m", reads("lab.m.in"), hist, nFilesPerJob=1, mergeOutput=True, mergeSpec=spec, maxAttempt=1)
+    )
+    settle()
+    pilot = Pilot()
+    first, *others = pilot.fetch(3)
+    assert first["allowNoOutput"] == "panda.um.hist.000001.root"
+    pilot.end(first, "incomplete")
+    adder.run()
+    assert states(made) == {"merging": 1, "activated": 2} or states(made) == {"merging": 1, "sent": 2}
+    for job in others:
+        pilot.end(job)
+    drive(pilot)
+    assert (status(made), states(made)) == ("done", {"finished": 4})
+    (merge,) = merge_jobs(made)
+    read = inputs(merge.id)
+    assert len([name for name in read if "hist" in name]) == 2 and len(read) == 8
+    assert sorted(f.status for f in files(made, "trn_output") if "hist" in f.lfn) == [
+        "finished",
+        "finished",
+        "nooutput",
+    ]
+    assert CatalogueDataset.objects.get(name="lab.m.hist").files.count() == 1
+
+
 def test_a_merge_job_can_use_the_library_that_the_task_has_built() -> None:
     build = {"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}
     spec = {"jobParameters": "-l ${LIB} ${TRN_OUTPUT:OUTPUT}"}

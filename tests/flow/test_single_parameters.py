@@ -17,6 +17,8 @@ from tests.flow.driving import (
     add_dataset,
     add_files,
     add_queue,
+    dataset,
+    files,
     inputs,
     jobs,
     look_again,
@@ -27,6 +29,7 @@ from tests.flow.driving import (
     status,
     submit,
     task,
+    template,
     wake,
 )
 from tests.flow.pilot import Pilot, drive
@@ -247,3 +250,37 @@ def test_a_named_file_of_which_no_attempt_is_there_breaks_the_task() -> None:
     made = submit(parameters("lab.t", item, nFilesPerJob=1, useInFilesWithNewAttemptNr=True))
     settle()
     assert status(made) == "broken" and "f._000002.root.1" in (task(made).error_dialog or "")
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_a_job_ends_well_without_an_output_that_it_need_not_make(may: bool) -> None:
+    add_dataset("lab.in", 2)
+    item = template("output", "hist.${SN}.root", "lab.t.hist", allowNoOutput=may)
+    made = with_jobs(parameters("lab.t", reads("lab.in"), item, nFilesPerJob=1, maxAttempt=1))
+    first, second = (pilot := Pilot()).fetch(2)
+    assert [job.get("allowNoOutput") for job in (first, second)] == (
+        ["hist.000001.root", "hist.000002.root"] if may else [None, None]
+    )
+    pilot.end(first, "incomplete")
+    pilot.end(second)
+    settle()
+    assert (status(made), states(made)) == (
+        ("done", {"finished": 2}) if may else ("finished", {"finished": 1, "failed": 1})
+    )
+    assert sorted(file.status for file in files(made, "output") if file.lfn.startswith("hist")) == (
+        ["finished", "nooutput"] if may else ["failed", "finished"]
+    )
+    row = dataset(made, "output", "lab.t.hist")
+    assert (row.files_finished, row.files_failed) == ((1, 0) if may else (1, 1))
+    there = CatalogueDataset.objects.get(name="lab.t.hist").files.values_list("lfn", flat=True)
+    assert list(there) == ["hist.000002.root"]
+
+
+def test_only_outputs_that_were_named_may_be_missing() -> None:
+    add_dataset("lab.in", 1)
+    item = template("output", "hist.${SN}.root", "lab.t.hist")
+    main = template("output", "lab.t.${SN}.root", "lab.t.out", allowNoOutput=True)
+    made = with_jobs({**parameters("lab.t"), "maxAttempt": 1, "jobParameters": [reads("lab.in"), item, main]})
+    (pilot := Pilot()).end(*pilot.fetch(1), "incomplete")
+    settle()
+    assert (status(made), states(made)) == ("failed", {"failed": 1})

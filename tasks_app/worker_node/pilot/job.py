@@ -22,12 +22,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file to be staged out. `endpoint` empty: the queue's own choice. `guid` empty: a new one is made."""
+    """A file to be staged out. `endpoint` empty: the queue's own choice. `guid` empty: a new one is made. `optional`: the payload
+    need not write it."""
 
     lfn: str
     scope: str
     endpoint: str
     guid: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,10 @@ def _outputs(raw: Mapping[str, object]) -> tuple[tuple[Output, ...], Output | No
     scopes = _list(raw, "scopeOut")
     if len(scopes) != len(plain):
         raise BadJobError(f"the job has {len(plain)} outputs but {len(scopes)} scopes (scopeOut)")
-    pairs = zip(plain, scopes, strict=True)
-    outputs = tuple(Output(_plain(name), scope, endpoint) for (name, endpoint), scope in pairs)
+    pairs, optional = zip(plain, scopes, strict=True), set(_list(raw, "allowNoOutput"))
+    outputs = tuple(
+        Output(_plain(name), scope, endpoint, optional=name in optional) for (name, endpoint), scope in pairs
+    )
     if not log_name:
         return outputs, None
     endpoint = dict(zip(names, endpoints, strict=True)).get(log_name, "")

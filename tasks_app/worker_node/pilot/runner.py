@@ -27,11 +27,11 @@ from tasks_app.worker_node.pilot.stagein import Readable, stage_in
 from tasks_app.worker_node.pilot.stageout import (
     PayloadReport,
     Stored,
-    check_present,
     make_log,
     read_report,
     stage_out,
     take_back,
+    written,
 )
 from tasks_app.worker_node.pilot.storage import base_folder, base_folders, default_endpoint
 from tasks_app.worker_node.pilot.walls import limit
@@ -142,10 +142,10 @@ class _Run:
         with self._timed("payload_s"):
             self._run_payload(argv, served=served)
         self.payload_report = read_report(self.folder)
-        check_present(self.job.outputs, self.folder)
+        outputs = written(self.job.outputs, self.folder)
         with self._timed("stageout_s"):
             self.reporter.confirm()
-            for file in self.job.outputs:
+            for file in outputs:
                 self._store(file)
         self._store_log()
         self.check()

@@ -53,17 +53,21 @@ class PayloadReport:
     """What of it was left out, and why."""
 
 
-def check_present(outputs: Sequence[Output], folder: Path) -> None:
-    """Raises JobFailedError when the payload did not write all of its outputs as plain files."""
+def written(outputs: Sequence[Output], folder: Path) -> list[Output]:
+    """The outputs that are there. Raises JobFailedError when the payload did not write all that it must as plain files."""
     kinds = {file.lfn: kind_of(folder / file.lfn) for file in outputs}
+    left_out = {file.lfn for file in outputs if file.optional and not kinds[file.lfn]}
+    outputs = [file for file in outputs if file.lfn not in left_out]
+    kinds = {file.lfn: kinds[file.lfn] for file in outputs}
     missing = [f"{lfn} (it is a {kind})" if kind else lfn for lfn, kind in kinds.items() if kind != PLAIN]
     if missing:
-        written = len(outputs) - len(missing)
+        count = len(outputs) - len(missing)
         raise JobFailedError(
             Code.OUTPUT_MISSING,
-            f"The payload ended successfully but wrote {written} of its {len(outputs)} output{'s' * (len(outputs) != 1)}; "
+            f"The payload ended successfully but wrote {count} of its {len(outputs)} output{'s' * (len(outputs) != 1)}; "
             f"missing: {', '.join(missing[:NAMED])}" + (f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""),
         )
+    return outputs
 
 
 def make_log(target: Path, folder: Path) -> None:

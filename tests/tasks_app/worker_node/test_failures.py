@@ -12,7 +12,7 @@ import pytest
 
 from tasks_app.worker_node.pilot.errors import JobFailedError
 from tasks_app.worker_node.pilot.job import Output
-from tasks_app.worker_node.pilot.stageout import check_present
+from tasks_app.worker_node.pilot.stageout import written
 from tests.tasks_app.worker_node.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.worker_node.site import Site
 
@@ -288,12 +288,23 @@ def test_what_a_payload_leaves_in_the_background_is_killed(site: Site, pilots: P
     wait_gone(int(site.wait_call("/told/pid/").rpartition("/")[2]))
 
 
+def test_a_job_ends_well_without_an_output_that_it_need_not_make(site: Site, pilots: Pilots) -> None:
+    program = "#!/bin/sh\necho x > must\n"
+    job = site.offer(program, outputs=("may", "must"), allowNoOutput="may")
+    strict = site.offer(program, outputs=("may", "must"))
+    assert pilots.run() == 0 and pilots.run() == 0
+    final = site.wait_final(job)
+    assert final["job_status"] == "finished"
+    assert {"may", "must"} & json.loads(final["job_output_report"]).keys() == {"must"}
+    assert site.wait_final(strict)["job_status"] == "failed"
+
+
 def test_a_handful_of_missing_outputs_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("x")
 
     def said(*names: str) -> str:
         with pytest.raises(JobFailedError) as caught:
-            check_present([Output(name, "user.ada", "") for name in names], tmp_path)
+            written([Output(name, "user.ada", "") for name in names], tmp_path)
         return str(caught.value)
 
     assert "wrote 0 of its 1 output; missing: a" in said("a")
@@ -301,4 +312,6 @@ def test_a_handful_of_missing_outputs_is_named_and_the_rest_counted(tmp_path: Pa
     os.mkfifo(tmp_path / "pipe")
     assert "missing: deep (it is a folder), a, pipe (it is a named pipe)" in said("deep", "a", "pipe")
     assert "wrote 1 of its 6 outputs; missing: a, b, c, d, e" in said("there", *"abcde")
+    optional = [Output(name, "user.ada", "", optional=True) for name in ("there", "a")]
+    assert [file.lfn for file in written(optional, tmp_path)] == ["there"]
     assert said("there", *"abcdefg").endswith("wrote 1 of its 8 outputs; missing: a, b, c, d, e and 2 more")
