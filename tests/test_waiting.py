@@ -289,12 +289,12 @@ def a_task_with_a_library(made: SimpleNamespace) -> Held:
     return Held(of_task(task), lambda: libraries.settle(task.id, 0, by="t"))
 
 
-@at("tasks_app/outcomes/recovery.py:_lock")
+@at("tasks_app/outcomes/recovery.py:lock")
 def a_task_and_its_readers(made: SimpleNamespace) -> Held:
     maker, reader = made.task(), made.task()
     made.dataset(maker, name="lab.out", type="output")
     made.dataset(reader, name="lab.out", type="input")
-    return Held(of_task(maker), whole(recovery._lock, [maker.id]), free=of_task(reader))
+    return Held(of_task(maker), whole(recovery.lock, [maker.id]), free=of_task(reader))
 
 
 @at("tasks_app/inputs/schedules.py:make_due")

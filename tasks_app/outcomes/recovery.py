@@ -61,7 +61,7 @@ def recover(
     with transaction.atomic(), hot_cursor() as cursor:
         # Who is to be locked is found without locks, since these are taken in order; what is done is decided under them.
         tasks = [found.task_id for found in chain(cursor, task_id, names, dataset, may)]
-        readers = _lock(cursor, tasks)
+        readers = lock(cursor, tasks)
         found = chain(cursor, task_id, names, dataset, may)
         if not {one.task_id for one in found} <= set(tasks):
             raise CannotRecoverError("these tasks were changed at this moment; try again")
@@ -85,7 +85,7 @@ def recover(
 def _make_again(cursor: psycopg.Cursor[Any], found: Recovery, readers: Sequence[int], *, by: str, reason: str) -> None:
     _write(cursor, found)
     _await_inputs(cursor, found)
-    _tell_readers(cursor, [reader for reader in readers if reader != found.task_id], found)
+    tell_readers(cursor, [reader for reader in readers if reader != found.task_id], found)
     lost = f"{plural(len(found.lost), 'lost output is', 'lost outputs are')} made again"
     _reopen(Task.objects.get(pk=found.task_id), found, by=by, reason=lost + (f": {reason}" if reason else ""))
 
@@ -100,7 +100,7 @@ def _await_inputs(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
     Dataset.objects.filter(pk__in=by_dataset).update(state="mutable", state_check_time=LONG_AGO)
 
 
-def _lock(cursor: psycopg.Cursor[Any], tasks: Sequence[int]) -> list[int]:
+def lock(cursor: psycopg.Cursor[Any], tasks: Sequence[int]) -> list[int]:
     """Lock the tasks and those that read their outputs. Returns the readers that have not ended."""
     cursor.execute(
         """SELECT DISTINCT r.jeditaskid FROM jedi_datasets o
@@ -149,7 +149,7 @@ def _names_of_datasets(found: Recovery) -> list[str]:
     return sorted({name for row in rows for name in row if name})
 
 
-def _tell_readers(cursor: psycopg.Cursor[Any], readers: Sequence[int], found: Recovery) -> None:
+def tell_readers(cursor: psycopg.Cursor[Any], readers: Sequence[int], found: Recovery) -> None:
     """Lost files that a reading task has not used are lost to it; a child waits for those that come in their place."""
     datasets = Dataset.objects.filter(task_id__in=readers, type="input", name__in=_names_of_datasets(found))
     lfns = texts(o.lfn for o in found.all_lost)

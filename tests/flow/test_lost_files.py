@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from jedisite.vocabulary.roles import Caller, Role
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
@@ -20,6 +21,7 @@ from tasks_app.outcomes import recovery_chains
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.outcomes.recovery import recover
 from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery
+from tasks_app.outcomes.remaking import recover_as_task
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
@@ -337,6 +339,56 @@ def test_inputs_that_the_task_names_cannot_be_replaced() -> None:
     with pytest.raises(CannotRecoverError, match="are named by the task"):
         recover(second, ["lab.t1.000001.root"], by="olga")
     recover(first, ["lab.t0.000001.root"], by="olga")
+    drive(Pilot())
+
+
+BOSS = Caller("boss", frozenset({Role.USER, Role.PRODUCTION}))
+
+
+def test_a_new_task_makes_lost_outputs_again_in_datasets_of_its_own(make_user: Callable[..., Any]) -> None:
+    make_user("ada")
+    made = done_task()
+    would = recover_as_task(made, ["lab.t.000002.root"], caller=BOSS, dry_run=True)
+    assert (would.task_id, len(outputs()), Task.objects.count()) == (None, 3, 1)
+    assert would.sentences()[-1] == f"the task lab.t.remade1 makes them again; task {made} stays done"
+    new = recover_as_task(made, ["lab.t.000002.root"], caller=BOSS, reason="a disk broke").task_id
+    assert new is not None
+    drive(Pilot())
+    assert (status(made), status(new), task(new).name, task(new).user) == ("done", "done", "lab.t.remade1", "ada")
+    assert outputs() == ["lab.t.000001.root", "lab.t.000003.root"]
+    assert outputs("lab.t.out.remade1") == ["lab.t.remade1.000001.root"]
+    assert inputs(jobs(new)[0].id) == ["lab.in.00002", "lab.in.00003"]
+    assert counters(made) == (6, 6, 6, 0) and counters(made, "output") == (3, 3, 2, 1)
+    last = TaskStatusLog.objects.filter(task_id=made).latest("id")
+    assert (last.by, last.reason) == ("boss", f"1 lost output is made again by task {new}: a disk broke")
+    again = recover_as_task(made, ["lab.t.000001.root"], caller=BOSS)
+    drive(Pilot())
+    assert (again.name, outputs("lab.t.out.remade2")) == ("lab.t.remade2", ["lab.t.remade2.000001.root"])
+
+
+def test_what_another_task_cannot_do_is_refused(make_user: Callable[..., Any]) -> None:
+    make_user("ada")
+    made = submit(parameters("lab.gen", noInput=True, nEvents=20, nEventsPerJob=10))
+    drive(Pilot())
+    with pytest.raises(CannotRecoverError, match="recover without a new task"):
+        recover_as_task(made, ["lab.gen.000002.root"], caller=BOSS)
+    _, second = tasks = chain_of(2, nEventsPerJob=1, nEventsPerFile=2)
+    with pytest.raises(CannotRecoverError, match=r"other jobs have read parts of lab\.t0\.000001\.root"):
+        recover_as_task(second, ["lab.t1.000001.root"], caller=BOSS)
+    data_management().remove("lab.t0.out", ["lab.t0.000001.root"], by=SITE)
+    with pytest.raises(CannotRecoverError, match="are lost as well: recover without a new task"):
+        recover_as_task(second, ["lab.t1.000001.root"], caller=BOSS)
+    recover(second, ["lab.t1.000001.root"], by="olga")
+    finish_chain(tasks)
+
+
+def test_a_new_task_is_asked_for_through_the_api(api: Callable[..., Client], make_user: Callable[..., Any]) -> None:
+    make_user("ada")
+    made = done_task(2)
+    address, body = f"/api/v2/tasks/{made}/lost-files/", {"files": ["lab.t.000001.root"], "new_task": True}
+    reply = api("production").post(address, body, content_type="application/json")
+    assert (reply.status_code, reply.json()["runs_again"]) == (202, False), reply.json()
+    assert task(reply.json()["new_task_id"]).name == "lab.t.remade1"
     drive(Pilot())
 
 

@@ -18,17 +18,22 @@ from tasks_app.api.v2.task_serializers import LONGEST_REASON
 from tasks_app.models import Task
 from tasks_app.outcomes.recovery import recover
 from tasks_app.outcomes.recovery_plans import CannotRecoverError
+from tasks_app.outcomes.remaking import Remaking, recover_as_task
 
 MOST_FILES = 10_000
 
 
 class LostFilesSerializer(StrictSerializer):
-    """Names of lost outputs, with a scope before a colon or without. With `dry_run` nothing is changed."""
+    """Names of lost outputs, with a scope before a colon or without. With `dry_run` nothing is changed.
+
+    With `new_task` another task makes them again, in datasets of its own, and this one stays as it ended.
+    """
 
     files = CountedList(child=serializers.CharField(max_length=300), allow_empty=False, max_length=MOST_FILES)
     dataset = serializers.CharField(max_length=255, required=False)
     reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
     dry_run = serializers.BooleanField(default=False)
+    new_task = serializers.BooleanField(default=False)
 
 
 class RecoverySerializer(serializers.Serializer[Any]):
@@ -36,6 +41,7 @@ class RecoverySerializer(serializers.Serializer[Any]):
 
     task_id = serializers.IntegerField()
     dry_run = serializers.BooleanField()
+    new_task_id = serializers.IntegerField(allow_null=True, help_text="the task that makes them again, with `new_task`")
     runs_again = serializers.BooleanField(help_text="the task had ended and runs again")
     lost = serializers.ListField(child=serializers.CharField())
     also_lost = serializers.ListField(child=serializers.CharField(), help_text="also lost: made by the same jobs")
@@ -62,26 +68,30 @@ class LostFilesViewSet(OfTask):
         body = LostFilesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
+        remaking: Remaking | None = None
+        asked: dict[str, Any] = {name: given.get(name) for name in ("reason", "dataset", "dry_run")}
         try:
-            found = recover(
-                task_id,
-                given["files"],
-                by=self.actor(),
-                reason=given["reason"],
-                dataset=given.get("dataset"),
-                dry_run=given["dry_run"],
-                may=lambda task: self.caller.may_command(task.user, task.working_group),
+            if given["new_task"]:
+                remaking = recover_as_task(task_id, given["files"], caller=self.caller, **asked)
+            found = (
+                remaking.found
+                if remaking
+                else recover(task_id, given["files"], by=self.actor(), may=self._may, **asked)
             )
         except CannotRecoverError as exc:
             raise Conflict(sentence(exc)) from exc
         reply = {
             "task_id": task_id,
             "dry_run": given["dry_run"],
-            "runs_again": found.reopens,
+            "new_task_id": remaking.task_id if remaking else None,
+            "runs_again": found.reopens and remaking is None,
             "lost": [o.lfn for o in found.lost],
             "also_lost": [o.lfn for o in found.also_lost],
             "jobs": list(found.jobs),
             "inputs": [i.lfn for i in found.inputs],
-            "sentences": found.sentences(),
+            "sentences": (remaking or found).sentences(),
         }
         return Response(RecoverySerializer(reply).data, status=status.HTTP_202_ACCEPTED)
+
+    def _may(self, task: Task) -> bool:
+        return self.caller.may_command(task.user, task.working_group)
