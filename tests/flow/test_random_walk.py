@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from brokerage_app.models import Queue
-from tasks_app.agents import job_generator
+from tasks_app.agents import job_generator, merger
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.configured import timeout_limits
 from tasks_app.dispatch.reports import update_job
@@ -74,6 +76,7 @@ class Walk:
             (3, self.grow),
             (1, self.site_goes_or_comes),
             (2, self.small_bunch),
+            (2, self.merge_late),
         ]
 
     def _tasks(self) -> list[int]:
@@ -104,7 +107,8 @@ class Walk:
         )
         spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}
         more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 3, "maxAttempt": 4}
-        merged = submit(parameters("lab.h", reads("lab.in"), nFilesPerJob=1, **more))
+        extra = template("output", "lab.h.hist.${SN}.root", "lab.h.hist", allowNoOutput=True)
+        merged = submit(parameters("lab.h", reads("lab.in"), extra, nFilesPerJob=1, **more))
         text = "<submission><command>run</command>"
         for number in range(8):
             named = "".join(f"<file>lab.in.{one:05d}</file>" for one in range(number * 3, number * 3 + 4))
@@ -206,6 +210,10 @@ class Walk:
         queue = Queue.objects.get(name="SITE_B")
         queue.status = "offline" if queue.status == "online" else "online"
         queue.save()
+
+    def merge_late(self) -> None:
+        """Unmerged files of a queue that has been off for days are merged at the other one."""
+        merger.run(now=timezone.now() + timedelta(days=self.chance.choice((2, 4))))
 
     def drain(self) -> None:
         """Let everything come to its end: no new faults, all pilots work, the growing dataset closes."""
