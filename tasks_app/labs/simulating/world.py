@@ -115,9 +115,9 @@ def world_of_queues(rng: Random, *, sites: int = 50, slots: int = 20_000, days: 
     grid = _sites(rng, sites, slots)
     off = (2.0, 3.0)
     leaves = (
-        SimShare("simul", Campaign(0.0, days, gap=off), mean_job_s=5 * HOUR),
+        SimShare("simul", Campaign(0.0, days, gap=off), mean_job_s=2 * HOUR),
         SimShare("merge", Campaign(0.0, days), mean_job_s=HOUR),
-        SimShare("reprocessing", Campaign(1.0, 5.0), mean_job_s=4 * HOUR),
+        SimShare("reprocessing", Campaign(1.0, 5.0), mean_job_s=2 * HOUR),
         SimShare("group", Campaign(0.0, days), mean_job_s=2 * HOUR),
         SimShare("express", _bursts(0.04 * slots, 36, 14), mean_job_s=HOUR),
     )
