@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.models import Queue
-from tasks_app.agents import job_generator, merger
+from brokerage_app.grid import configured
+from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
+from tasks_app.agents import data_carousel, job_generator, merger, mover
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.configured import timeout_limits
 from tasks_app.dispatch.reports import update_job
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import claims
-from tasks_app.models import File, Job, Task
+from tasks_app.models import File, Job, Task, TransferRule
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
@@ -38,6 +40,7 @@ from tests.flow.driving import (
     wake,
 )
 from tests.flow.pilot import Pilot, final_report, report
+from tests.tasks_app.transfers.storage_scene import Storages, configure
 from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -47,21 +50,22 @@ COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_a
 SCOUTS = {"official": False, "skipScout": False}
 
 
+EVERYBODY = (*AGENTS, mover.run, data_carousel.run)
 LOOKS = 3
 """Rounds until a task that waited for a site has been looked at again and waits anew."""
 
 
 class Walk:
-    """One walk: some tasks, two pilots, and a chooser of what happens next."""
+    """One walk: some tasks, two pilots, a chooser of what happens next; with `storages`, real files that move between them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, storages: Storages | None = None) -> None:
         self.chance = random.Random(seed)
         # Brokers draw sites by the common one: else each run of a seed is another walk.
         random.seed(seed)
         self.pilots = [Pilot(site=SITE), Pilot(site="SITE_B")]
         self.at_work: list[dict[str, Any]] = []
         self.past: list[dict[str, Any]] = []
-        add_queue("SITE_B")
+        queue = add_queue("SITE_B")
         self.tasks = self._tasks()
         self.steps: list[tuple[int, Callable[[], object]]] = [
             (30, self.agent),
@@ -78,6 +82,26 @@ class Walk:
             (2, self.small_bunch),
             (2, self.merge_late),
         ]
+        if storages is not None:
+            self.storages = storages
+            self.tasks[-1:-1] = self._moving(queue)
+            self.steps += [(2, self.disk_goes_or_comes), (1, self.lose_a_replica)]
+
+    def _moving(self, queue: Queue) -> list[int]:
+        """Inputs of one task come from tape, those of another are copied to the only queue that may have its jobs."""
+        self.storages.add("TAPE", is_tape=True)
+        self.storages.add("DISK_A")
+        self.storages.add("DISK_B", "SITE_B")
+        QueueEndpoint.objects.create(queue=queue, endpoint_id="DISK_B", order_read=1)
+        self.storages.dataset("lab.tape", "TAPE", [f"lab.tape.{number:05d}" for number in range(8)])
+        self.storages.dataset("lab.away", "DISK_A", [f"lab.away.{number:05d}" for number in range(8)])
+        for key, value in (("TAPE_LATENCY", 0), ("TRANSFER_RETRY", 0), ("TAPE_DRIVES", 2), ("LINK_TRANSFERS", 2)):
+            configure(key, value)
+        staged = submit(
+            parameters("lab.m", reads("lab.tape"), inputPreStaging=True, nChunksToWait=2, nFilesPerJob=1, maxAttempt=4)
+        )
+        away = submit(parameters("lab.n", reads("lab.away"), site="SITE_B", nFilesPerJob=2, maxAttempt=4))
+        return [staged, away]
 
     def _tasks(self) -> list[int]:
         add_dataset("lab.in", 25)
@@ -133,7 +157,7 @@ class Walk:
 
     def agent(self) -> None:
         wake()
-        self.chance.choice(AGENTS)()
+        self.chance.choice(EVERYBODY)()
 
     def small_bunch(self) -> None:
         wake()
@@ -215,9 +239,24 @@ class Walk:
         """Unmerged files of a queue that has been off for days are merged at the other one."""
         merger.run(now=timezone.now() + timedelta(days=self.chance.choice((2, 4))))
 
+    def disk_goes_or_comes(self) -> None:
+        disk = StorageEndpoint.objects.get(name=self.chance.choice(("DISK_A", "DISK_B")))
+        disk.blacklisted_write = not disk.blacklisted_write
+        disk.save()
+
+    def lose_a_replica(self) -> None:
+        """A copy is gone from its disk, or is another file."""
+        if copies := sorted(self.storages.root.glob("DISK_?/**/lab.*.0000?")):
+            path = self.chance.choice(copies)
+            if self.chance.random() < 0.5:
+                path.unlink()
+            else:
+                path.write_bytes(b"something else")
+
     def drain(self) -> None:
         """Let everything come to its end: no new faults, all pilots work, the growing dataset closes."""
         Queue.objects.update(status="online")
+        StorageEndpoint.objects.update(blacklisted_write=False)
         with connection.cursor() as cursor:
             cursor.execute("UPDATE catalogue_datasets SET open = false WHERE name = 'lab.growing'")
             cursor.execute(
@@ -233,7 +272,7 @@ class Walk:
                 command_queue.give_command(task_id, "resume", by="ada")
             wake()
             look_again()
-            for run in AGENTS:
+            for run in EVERYBODY:
                 run()
             worked = sum(pilot.work() for pilot in self.pilots)
             unfinished = Task.objects.exclude(status__in=TASK_FINAL).exclude(pk=self.tasks[-1])
@@ -241,9 +280,16 @@ class Walk:
                 return
 
 
+@pytest.fixture
+def storages(tmp_path: Path) -> Iterator[Storages]:
+    configured.forget()
+    yield Storages(tmp_path)
+    configured.forget()
+
+
 @pytest.mark.parametrize("seed", range(1, 1 + cases(3, full=5)))
-def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(seed: int) -> None:
-    walk = Walk(seed)
+def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(seed: int, storages: Storages) -> None:
+    walk = Walk(seed, storages)
     for number in range(1, STEPS + 1):
         walk.step()
         if number % AUDIT_EVERY == 0:
@@ -255,3 +301,5 @@ def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(
         else:
             assert task.status in TASK_FINAL, f"task {task.id} {task.name} is {task.status}: {task.error_dialog}"
     assert not Job.objects.open().exists()
+    if seed == 1:
+        assert TransferRule.objects.filter(files_done__gt=0).exists(), "others may have killed both tasks before"
