@@ -16,9 +16,9 @@ SELECT DISTINCT computingsite FROM jobs
 _CODES = sorted(error_code(kill) for kill in MADE_ANEW)
 
 
-def taken_back(task_id: int) -> tuple[str, ...]:
+def taken_back(task_id: int, vo: str) -> tuple[str, ...]:
     """Sites at which jobs of a task were closed to be made anew, in the time over which ended jobs count."""
-    hours = configuration().get("anal_jobbroker", "TW_DONE_JOB_STAT")
+    hours = configuration().get("anal_jobbroker", "TW_DONE_JOB_STAT", vo=vo)
     with hot_cursor() as cursor:
         cursor.execute(_TAKEN_BACK, [task_id, _CODES, hours])
         return tuple(site for (site,) in cursor)

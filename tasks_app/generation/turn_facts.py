@@ -172,7 +172,7 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
     text = buildstep.with_sandbox(task.job_params_template.template, raw.get("fixedSandbox"))
     build = buildstep.build_step(raw)
     failing = failing_sites(task, build) if build is not None else {}
-    needs = replace(needs_of(task, raw), avoided_sites=taken_back(task.id), failing_builds=failing)
+    needs = replace(needs_of(task, raw), avoided_sites=taken_back(task.id, task.vo or ""), failing_builds=failing)
     templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
     outputs = written_first(templates.order_by("dataset__list_position", "id"), rule)
     found = list(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import chain, count
 from typing import Any
@@ -46,7 +46,6 @@ from tasks_app.params.dataset_attributes import Attributes, is_tracked
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 
-CHECK_DAYS = 3650
 MOST_NAMED = 3
 PORTION = PAGE
 """Rows that a task may get in one turn, and about as many more as one file has ranges; then it is the turn of others."""
@@ -390,5 +389,4 @@ def _conclude(dataset: Dataset, now: datetime, *, mutable: bool) -> None:
         DatasetStatus.READY,
         state="mutable" if mutable else "closed",
         modification_time=now,
-        state_check_expiration=now + timedelta(days=CHECK_DAYS) if mutable else None,
     )

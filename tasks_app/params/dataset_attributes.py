@@ -15,7 +15,6 @@ _FLAGS = {
     "indexConsistent": "ic",
     "mergeOnly": "mo",
     "allowNoOutput": "an",
-    "pseudo": "ps",
 }
 OPTIONAL = _FLAGS["allowNoOutput"]
 """Of a dataset that a task makes: a job may end well without the file that it should write there."""

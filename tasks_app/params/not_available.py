@@ -136,6 +136,15 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
     }
 )
 """By parameter."""
+ITEMS: Final[Mapping[str, NotAvailable]] = MappingProxyType(
+    {
+        "pseudo": NotAvailable(
+            "an input that data management does not have",
+            "Use param_type pseudo_input, or noInput with pfnList for files that are named by their addresses.",
+        )
+    }
+)
+"""By key of an item."""
 _BY_CODE: Final[Mapping[str, str]] = MappingProxyType(
     {code: name for name in NOT_AVAILABLE if (code := KEYS[name].code) is not None}
 )
@@ -144,6 +153,9 @@ _BY_CODE: Final[Mapping[str, str]] = MappingProxyType(
 def check_given(given: Mapping[str, Any], faults: Faults, where: str = "") -> None:
     """Add a fault for each parameter that asks for what there is not."""
     _check(given.items(), faults, where)
+    for index, item in enumerate(given.get("jobParameters") or ()):
+        if isinstance(item, Mapping):
+            _check(item.items(), faults, join_path(where, f"jobParameters[{index}]"), ITEMS)
 
 
 def check_rule(rule: SplitRule, faults: Faults) -> None:
@@ -151,9 +163,14 @@ def check_rule(rule: SplitRule, faults: Faults) -> None:
     _check(((name, _value_of(rule, code)) for code, name in _BY_CODE.items() if code in rule), faults)
 
 
-def _check(asked: Iterable[tuple[str, object]], faults: Faults, where: str = "") -> None:
+def _check(
+    asked: Iterable[tuple[str, object]],
+    faults: Faults,
+    where: str = "",
+    table: Mapping[str, NotAvailable] = NOT_AVAILABLE,
+) -> None:
     for name, value in asked:
-        found = NOT_AVAILABLE.get(name)
+        found = table.get(name)
         if found is not None and found.is_asked(value):
             faults.add(join_path(where, name), RULE, found.sentence)
 

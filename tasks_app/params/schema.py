@@ -139,6 +139,9 @@ def describe() -> list[KeyDescription]:
     return top + items + specs
 
 
+_REFUSED = {"": not_available.NOT_AVAILABLE, "item": not_available.ITEMS}
+
+
 def _describe(key: Key, inside: str, group: str) -> KeyDescription:
     return KeyDescription(
         inside,
@@ -152,9 +155,7 @@ def _describe(key: Key, inside: str, group: str) -> KeyDescription:
         key.longest,
         key.choices,
         key.code,
-        not_available.NOT_AVAILABLE[key.name].sentence
-        if not inside and key.name in not_available.NOT_AVAILABLE
-        else "",
+        refused.sentence if (refused := _REFUSED.get(inside, {}).get(key.name)) else "",
     )
 
 

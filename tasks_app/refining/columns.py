@@ -29,7 +29,6 @@ def task_columns(request: Request, rule: SplitRule, text: str, trans_path: str) 
         **_merge(params),
         "splitrule": str(rule),
         "eventservice": event_service_mode(params),
-        "usejumbo": "W" if rule.get_int("NJ") else None,
         "requesttype": payload_mark(params, trans_path, text),
         "starttime": request.now,
         "attemptnr": 0,

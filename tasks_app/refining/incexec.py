@@ -37,9 +37,7 @@ MEASURED = frozenset(
 """Columns that scouts or jobs may have measured, each with its unit."""
 AT_WORK = frozenset({"corecount", "basewalltime", "cpuefficiency", "goal"})
 """Columns that may have been changed on the task while it was open, under `ATTRIBUTES`, and that running again cannot change."""
-KEPT = (
-    MEASURED | AT_WORK | {"starttime", "attemptnr", "eventservice", "usejumbo", "reqid", "parent_tid", "numthrottled"}
-)
+KEPT = MEASURED | AT_WORK | {"starttime", "attemptnr", "eventservice", "reqid", "parent_tid", "numthrottled"}
 PLACES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "cloud": frozenset({"cloud"}),

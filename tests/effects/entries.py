@@ -42,6 +42,10 @@ WORDS: Final = ("cvmfs", "manytime", "nosplit", "ratio", "repeat")
 """What people may write into the attributes of an item, besides the marks of its flags."""
 
 
+READ_AS: Final = {"type": "is_template", "files": "named_files"}
+"""Keys of items that are read by another name."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """One thing that must have an effect: its key in the tables of effects, and the words by which sources mention it."""
@@ -76,7 +80,9 @@ def _all() -> Iterator[Entry]:
     for key in KEYS.values():
         yield _entry("task", key.name, key.name, _snake(key.name), key.code)
     yield _entry("task", DS_FOR_KEY.name, "dsForIN", "DS_FOR", "stream_of_ds_for")
-    yield from (_entry("item", name, name, dataset_attributes.TOKENS.get(name)) for name in ITEM_KEYS)
+    yield from (
+        _entry("item", name, name, dataset_attributes.TOKENS.get(name), READ_AS.get(name)) for name in ITEM_KEYS
+    )
     yield from (_entry("attribute", name, name) for name in WORDS)
     for spec, keys in SPEC_KEYS.items():
         yield from (_entry(spec, key.name, key.name) for key in keys)

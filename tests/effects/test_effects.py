@@ -32,8 +32,9 @@ FILLED = ("needs", "input", "replica", "facts", "queue", "column")
 """Kinds of entries that code fills."""
 PEOPLE, DATABASE = "people", "database"
 """Who fills what is entered in the admin, and what the database works out from other columns."""
-LISTS = "tasks_app.lists."
-"""A column for people is read where they see it."""
+SEEN = ("tasks_app.lists.", "tasks_app.admin.")
+"""What is for people is read where they see it."""
+FOR_PEOPLE = "retry rule:description"
 
 
 def mentions(entry: Entry, place: str, *, test: bool = False) -> str:
@@ -42,7 +43,7 @@ def mentions(entry: Entry, place: str, *, test: bool = False) -> str:
     if not name:
         return f"{place} is no place"
     if not test:
-        is_shown = entry.key.startswith("column:") and path.startswith(LISTS)
+        is_shown = path.startswith(SEEN) and (entry.key.startswith("column:") or entry.key == FOR_PEOPLE)
         if DECLARATIONS.search(path) and not is_shown:
             return f"{place} is where things are declared or shown"
         path = sources.path_of(path)

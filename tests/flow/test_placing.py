@@ -53,6 +53,8 @@ def test_a_task_and_its_jobs_get_the_queue_and_share_that_take_them(grid: None) 
     WorkQueue.objects.create(
         name="group", type="user", vo="lab", order=1, criteria="workingGroup LIKE :g", variables="g:GP_%"
     )
+    WorkQueue.objects.create(name="of others", type="user", vo="other", order=0)
+    WorkQueue.objects.create(name="closed", type="user", vo="lab", order=-1, status="inactive")
     WorkQueue.objects.create(name="P", type="user", vo="lab", order=2, partition_id=-1)
     rest = WorkQueue.objects.create(
         name="rest", type="user", vo="lab", partition_id=WorkQueue.objects.get(name="P").id, order=9

@@ -283,9 +283,10 @@ def test_a_rule_that_cannot_be_read_holds_up_nobody() -> None:
 def test_rules_that_do_nothing_are_named_with_the_reason_where_rules_are_listed(admin_client: Client) -> None:
     rule(1149, "no_retry", pattern="no (?!t)")
     rule(1150, "limit_retry", "maxAttempt=many")
-    rule(1151, "no_retry", pattern="fine")
+    rule(1151, "no_retry", pattern="fine", description="asked for by the lab")
     page = admin_client.get(reverse("admin:tasks_app_retryrule_changelist")).content.decode()
     assert "looks ahead or behind with (?!" in page and "not a number from 1" in page
+    assert "asked for by the lab" in page
     ErrorClass.objects.create(error_source="pilot", error_code=1149, name="system", pattern="no (?!t)")
     page = admin_client.get(reverse("admin:tasks_app_errorclass_changelist")).content.decode()
     assert "looks ahead or behind with (?!" in page

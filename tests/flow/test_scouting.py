@@ -352,6 +352,7 @@ def test_a_running_task_is_measured_from_its_first_job_on_and_again_at_five() ->
     finish(pilot.fetch(2), max_pss_kb=1200 * MB)
     second_look.run(now=now)
     assert (measured(made), task(made).ram_count) == ([("measured", 2)], 1320)
+    assert task(made).assessment_time == now
     finish(pilot.fetch(4), max_pss_kb=2400 * MB)
     second_look.run(now=now + timedelta(minutes=9))
     assert (len(measured(made)), task(made).walltime_unit) == (1, None)

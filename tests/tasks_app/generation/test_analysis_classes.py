@@ -274,6 +274,14 @@ def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, n
     assert told(task).ended == {"SITE_A": Ended(1, 1, 0), "B": Ended(0, 0, 1)}
 
 
+def test_the_window_in_which_ended_jobs_count_is_configured(make_job: Make, make_task: Make, now: datetime) -> None:
+    task = make_task()
+    make_job(task_id=task.id, status="finished", state_change_time=now - 7 * HOUR)
+    assert told(task).ended == {}
+    configure("anal_jobbroker", "TW_DONE_JOB_STAT", "8", app="jedi")
+    assert told(task).ended == {"SITE_A": Ended(1, 0, 0)}
+
+
 def test_failures_of_before_the_task_was_tried_again_count_no_more(
     make_job: Make, make_task: Make, now: datetime
 ) -> None:

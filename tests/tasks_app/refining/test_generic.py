@@ -265,6 +265,25 @@ def test_hidden_and_unpadded_items_shape_the_text() -> None:
     assert refined(d.smallest(jobParameters=items)).job_params_template == "ab c "
 
 
+def test_a_constant_is_text_and_a_template_is_data() -> None:
+    data = {"value": "--in=${IN}", "param_type": "input", "dataset": "test.in"}
+    as_text = refined(d.smallest(jobParameters=[{"type": "constant", **data, "value": "--in=x"}]))
+    as_data = refined(d.smallest(noInput=False, jobParameters=[{"type": "template", **data}]))
+    assert [(one.job_params_template.strip(), "test.in" in str(one.datasets)) for one in (as_text, as_data)] == [
+        ("--in=x", False),
+        ("--in=${IN}", True),
+    ]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_what_merge_jobs_alone_write_is_nothing_to_the_others(given: bool) -> None:
+    log = {**d.log("data.merge.log", "mlog.${SN}"), "mergeOnly": given}
+    raw = d.reconstruction()
+    result = refined({**raw, "jobParameters": [*raw["jobParameters"], log]})
+    (stream,) = [t.streamname for t in result.templates if t.filenametemplate.startswith("mlog")]
+    assert (stream == "LOG_MERGE", f"${{{stream}}}" in result.job_params_template) == (given, not given)
+
+
 def test_event_service_constants_are_for_event_service_only() -> None:
     assert "--eventService" in refined(d.event_service()).job_params_template
     plain = d.event_service(nEventsPerWorker=None)
