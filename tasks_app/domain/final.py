@@ -152,8 +152,8 @@ def without_parent(dialog: str | None) -> str | None:
     return (dialog or "").partition(_NO_JOB)[2].removeprefix(". ") or None
 
 
-def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | None:
-    """One sentence from errors and how many jobs have each; None when no job failed.
+def error_summary(errors: Iterable[tuple[JobError, int]], status: str, merging: int = 0) -> str | None:
+    """One sentence from errors and how many jobs have each, and how many of all were to merge outputs; None when no job failed.
 
     Each job is one attempt at its files, so the number may be above that of the files.
     """
@@ -168,6 +168,10 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
     if others := sum(jobs for _, jobs in rows[MOST_ERRORS:]):
         parts.append(f"{others} × other errors")
     failed = f"{plural(total, 'attempt')} failed"
+    if merging:
+        failed += (
+            f", {'all' if merging >= total else merging} of them to merge outputs" if total > 1 else " to merge outputs"
+        )
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     if status != TaskStatus.DONE and any(error.key in MEMORY_ERRORS for error, _ in rows):
         ending = "; ask for more memory than that (ramCount), or reduce what the payload needs"

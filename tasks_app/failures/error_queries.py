@@ -21,6 +21,7 @@ from tasks_app.domain.job_errors import (
     statement,
 )
 from tasks_app.models import Job
+from tasks_app.refining.offered import MERGES
 
 # ruff: noqa: S608 - names of our own columns
 _CODES: Final = ", ".join([*(f"{part.name}errorcode" for part in COMPONENTS), "transexitcode"])
@@ -62,6 +63,11 @@ def error_groups(task_id: int) -> list[ErrorGroup]:
 def errors_of(task_id: int) -> list[tuple[JobError, int]]:
     """The main errors of a task's failed jobs, each with how many jobs have it; most frequent first."""
     return [(group.error, group.jobs) for group in error_groups(task_id) if group.error is not None]
+
+
+def failed_merges(task_id: int) -> int:
+    """How many of a task's failed jobs were to merge outputs."""
+    return Job.objects.filter(task_id=task_id, status="failed", processing_type=MERGES).count()
 
 
 class MainError(Func):

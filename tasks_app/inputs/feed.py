@@ -108,7 +108,9 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         raise CannotFeedError(f"the input {dataset.name} has {thousands(info.files)} files, and {most}")
     if no := logs_of_others([dataset.name], task.user).get(dataset.name):
         raise CannotFeedError(no)
-    mutable = _is_mutable(task, info)
+    # What a workflow holds may get more files, which nobody announces: those that are there are not kept waiting for them.
+    grows, held = _grows(task, info), task.rule.flag("WH")
+    mutable = grows or held
     if task.parent_runs and not mutable and info.files == 0:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
     stages = staging.applies(task, dataset)
@@ -129,9 +131,9 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         raise NotThereYetError(f"{absent}; the task waits for all files of its groups", frozen=not mutable)
     if mutable and (absent or (on_tape and (has_groups or releases_blocks(task, dataset)))):
         pass
-    elif mutable:
+    elif grows or on_tape or (held and task.status == TaskStatus.SCOUTING):
         _release_bunches(task, dataset, target)
-    elif again or stages:
+    elif held or again or stages:
         changes.release(target)
     if absent and task.status == TaskStatus.DEFINED:
         raise CannotFeedError(absent)
@@ -161,10 +163,8 @@ def _check_number(task: Feeding, dataset: Dataset, rows: int) -> None:
         )
 
 
-def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:
+def _grows(task: Feeding, info: DatasetInfo) -> bool:
     """Whether files may come that the task is to wait for."""
-    if task.rule.flag("WH"):
-        return True
     return (info.open and (task.parent_runs or task.rule.flag("RC"))) or _is_being_made(task, info)
 
 

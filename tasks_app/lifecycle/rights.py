@@ -26,7 +26,7 @@ def refusal(caller: Caller, name: str, task: Task, parameters: Mapping[str, Any]
     if ACTS[name].giver is Giver.PRODUCTION and not caller.may(Right.STEER):
         return f"{name} needs the right to {Right.STEER.value}."
     if (parameters or {}).get("transcend") and not caller.may(Right.STEER):
-        return f"transcend needs the right to {Right.STEER.value}."
+        return f"transcend (retry beyond the limits) needs the right to {Right.STEER.value}."
     changes = (parameters or {}).get("changes") or {}
     priority = changes.get("currentPriority")
     if priority is not None and priority > HIGHEST_PRIORITY and not caller.may(Right.STEER):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tasks_app.domain.final import error_summary
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.failures.error_queries import errors_of
+from tasks_app.failures.error_queries import errors_of, failed_merges
 from tasks_app.lifecycle import claims, dataset_moves, task_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.books import books_of
@@ -107,4 +107,6 @@ def _pause(task: Task, ended: Ending, found: Findings) -> None:
 
 def _dialog(task: Task, ended: Ending, found: Findings | None = None) -> str | None:
     wrong = "; ".join(found.sentences()) if found and found.needs_people else ""
-    return ended.dialog(task.error_dialog, wrong, error_summary(errors_of(task.id), ended.status))
+    return ended.dialog(
+        task.error_dialog, wrong, error_summary(errors_of(task.id), ended.status, failed_merges(task.id))
+    )

@@ -52,12 +52,11 @@ def groups(params: TaskParams, faults: Faults) -> None:
     name = "loadXML" if xml else "groupBoundaryID"
     for key in (*_CUTS, *(("nGBPerJob",) if whole else ()), *_CHOOSES):
         if params.given(key) and params.raw[key] not in (0, False, "", []):
-            why = (
-                "each group is one job, whatever its size"
-                if key in (*_CUTS, "nGBPerJob")
-                else "all files of a group are read"
-            )
-            faults.add(key, "groups", f"With {name} {why}: leave out {key}.")
+            why = "all files of a group are read"
+            if key in (*_CUTS, "nGBPerJob"):
+                why = "each group is one job, whatever its size" if whole else "jobs are made of the files of one group"
+            more = ", and let nMaxFilesPerJob cut large groups" if key == "nFilesPerJob" and not whole else ""
+            faults.add(key, "groups", f"With {name} {why}: leave out {key}{more}.")
     for item in _inputs(params):
         for flag in ("random", "indexConsistent"):
             if item.flag(flag):

@@ -130,7 +130,11 @@ IDENTITY: Sequence[Key] = (
     _text("site", 60, "Run only on these sites (comma text)"),
     _text("workQueueName", 16, "Work queue to use instead of the one found by criteria"),
     _text("gshare", 32, "Global share to use instead of the one found by criteria"),
-    _number("goal", "Completion in per cent at which the task counts as done", high=100),
+    _number(
+        "goal",
+        "Percentage that is enough: looked at each hour, the task is finished then, once every file was tried",
+        high=100,
+    ),
     _text("ttcrTimestamp", 40, "Requested time of completion (YYYY-mm-dd HH:MM:SS.ffffff)"),
     _text("osInfo", 256, "Operating system of the submitting machine"),
     _flag("noThrottle", "Never throttle the task for its failed attempts"),
@@ -310,7 +314,11 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("useSecrets", "ST", "Give the user's secrets to the payload"),
     ("useZipToPin", "UZ", "Pin the zip files that contain inputs"),
     ("waitInput", "WI", "Wait for inputs that do not exist yet"),
-    ("workflowHoldup", "WH", "The task works on the input that is there, and ends after the command release"),
+    (
+        "workflowHoldup",
+        "WH",
+        "The task works on the files that are there and on those added later, and ends after the command release",
+    ),
     ("writeInputToFile", "WF", "Hand the list of inputs over in a file"),
 )
 FLAGS: Sequence[Key] = tuple(_flag(name, meaning, code) for name, code, meaning in _FLAGS)
@@ -321,7 +329,12 @@ LATER: Sequence[Key] = (
     Key("jobParameters", "items", "What the command line of a job is made of, in order", required=True, lines=True),
     _other("log", "any", "Template of the log files: one object or a list", lines=True),
     _other("log_merge", "any", "Template of the log files of merge jobs: one object or a list", lines=True),
-    _other("mergeSpec", "object", "The merge step; needed with mergeOutput", lines=True),
+    _other(
+        "mergeSpec",
+        "object",
+        "The merge step; its jobParameters have ${TRN_OUTPUT:OUTPUT}: in1,in2:out for each output",
+        lines=True,
+    ),
     _other("buildSpec", "object", "The build step", lines=True),
     _other("preproSpec", "object", "The preprocessing step", lines=True),
     _other("esmergeSpec", "object", "The merge step of event service", lines=True),
@@ -334,7 +347,9 @@ LATER: Sequence[Key] = (
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input; 0: the default of 3", low=0, high=999),
     _int("maxFailure", "Failures after which an input is not tried again", low=1, high=999),
-    _other("skipFilesUsedBy", "names", "Tasks whose finished inputs are left out", longest=20, form=TASK_NUMBER),
+    _other(
+        "skipFilesUsedBy", "names", "Numbers of tasks whose finished inputs are left out", longest=20, form=TASK_NUMBER
+    ),
     _flag("useInFilesInContainer", "Look for named files in the container, and not only in the dataset that is named"),
     _flag("useInFilesWithNewAttemptNr", "Named files may have another attempt number at the end of their names"),
     _flag("getNumEventsInMetadata", "Same as useRealNumEvents, without nEventsPerInputFile"),

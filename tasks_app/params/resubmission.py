@@ -171,7 +171,7 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
         if differs.work:
             return Decision(Code.IS_ACTIVE, _is_another(params, old, existing.status, differs), old)
         if again:
-            sentence = f"The task {old} of the name {name}, which is {existing.status}, runs again."
+            sentence = f"Task {old}, {name}, was {existing.status} and is being run again."
         else:
             sentence = f"The parameters of the task {old}, which is {existing.status}, are changed."
         sentence = " ".join((sentence, *_kept(params, differs), f"jediTaskID={old}"))
@@ -191,7 +191,7 @@ def _is_another(params: TaskParams, old: int, status: str | None, differs: Diffe
     name = shown(params.task_name)
     has = " and ".join((", ".join(differs.work[:-1]), differs.work[-1])) if len(differs.work) > 1 else differs.work[0]
     return (
-        f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep that: give "
+        f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep them: give "
         f"the new task {_another_name(params)}, or submit the task unchanged. jediTaskID={old}"
     )
 

@@ -231,6 +231,7 @@ def test_files_that_can_never_be_merged_fail_the_task() -> None:
     assert status(made) == "failed"
     assert dataset(made).files_failed == 2
     assert states(made) == {"cancelled": 4, "failed": 6}
+    assert "attempts failed, all of them to merge outputs: " in (task(made).error_dialog or "")
 
 
 def test_jobs_that_fail_first_are_tried_again_and_all_are_merged() -> None:

@@ -144,7 +144,7 @@ def test_without_a_database_release_the_newest_is_refused_at_the_door() -> None:
 
 def test_a_task_that_its_workflow_holds_works_on_what_is_there_until_its_owner_releases_it() -> None:
     add_dataset("lab.in", 2)
-    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, nChunksToWait=1, workflowHoldup=True))
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, workflowHoldup=True))
     drive(Pilot())
     assert (status(made), states(made)) == ("defined", {"finished": 2})
     assert "its workflow holds the task until the command release" in (task(made).error_dialog or "")

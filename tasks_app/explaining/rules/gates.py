@@ -113,7 +113,7 @@ def _inputs(facts: WhyFacts) -> Gate:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
         return Gate("inputs", title, "no", refusal_codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread:
-        sentence = f"{unread[0].name} has not been read yet"
+        sentence = f"the input {unread[0].name} has not been read yet"
         if len(unread) > 1:
             sentence += f", and {plural(len(unread) - 1, 'more has', 'more have')} not been read"
         if facts.error_dialog:

@@ -77,7 +77,7 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
             raise
         # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
         says = (
-            f"Input {file.lfn} is not what was expected: its size or checksum differs, and it is in no storage. If "
+            f"Input {file.lfn} is not what was expected: its size or checksum differs, and no storage has a copy. If "
             "it was changed on purpose, register it under another name for a new task"
         )
         raise JobFailedError(exc.failure.code, says) from None

@@ -77,6 +77,15 @@ def test_errors_in_one_sentence() -> None:
     many = [(JobError("pilot", str(code)), 9 - code) for code in range(8)]
     assert (error_summary(many, "failed") or "").startswith("44 attempts failed: 9 × pilot:0 (the last: no text); ")
     assert (error_summary(many, "failed") or "").endswith("; 5 × pilot:4 (the last: no text); 9 × other errors")
+    assert (error_summary([(ended, 1)], "failed", 1) or "").startswith(
+        "1 attempt failed to merge outputs: 1 × pilot:1305"
+    )
+    assert (error_summary([(ended, 3)], "failed", 2) or "").startswith(
+        "3 attempts failed, 2 of them to merge outputs: 3"
+    )
+    assert (error_summary([(ended, 3)], "failed", 3) or "").startswith(
+        "3 attempts failed, all of them to merge outputs"
+    )
     said = error_summary([(ended, 2)], "failed")
     assert said == "2 attempts failed: 2 × pilot:1305 (the last: Failed to execute payload for run 7)"
 

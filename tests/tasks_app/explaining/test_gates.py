@@ -247,7 +247,7 @@ def test_a_task_that_has_ended_waits_at_no_gate(status: str) -> None:
 
 def test_an_input_that_is_not_read_is_not_called_by_the_name_of_its_state() -> None:
     waits = replace(GOOD, inputs=(replace(INPUT, status="defined"),), error_dialog="the dataset data does not exist")
-    assert first_no(walk(waits)).sentence == "data has not been read yet: the dataset data does not exist"
+    assert first_no(walk(waits)).sentence == "the input data has not been read yet: the dataset data does not exist"
 
 
 def test_gates_that_are_passed_say_by_how_much() -> None:

@@ -150,16 +150,16 @@ def test_what_running_again_would_not_take_over_is_refused(status: str, changes:
     found = decide(unique(**{"jobParameters": line, **changes}), Existing(7, status, params=stored), allow_active=True)
     assert (found.code, found.task_id, found.changes) == (Code.IS_ACTIVE, 7, {})
     assert (
-        f"was submitted with {says}, and would keep that: give" in found.sentence and "jediTaskID=7" in found.sentence
+        f"was submitted with {says}, and would keep them: give" in found.sentence and "jediTaskID=7" in found.sentence
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"nFiles": 5, "site": "CERN", "cliParams": "prun x"}, "runs again. jediTaskID=7"),
-        ({"dsForIN": "lab.in,lab.more"}, "runs again. jediTaskID=7"),
-        ({"coreCount": 8, "maxAttempt": 3}, "runs again. It keeps its own coreCount, maxAttempt. jediTaskID=7"),
+        ({"nFiles": 5, "site": "CERN", "cliParams": "prun x"}, "is being run again. jediTaskID=7"),
+        ({"dsForIN": "lab.in,lab.more"}, "is being run again. jediTaskID=7"),
+        ({"coreCount": 8, "maxAttempt": 3}, "is being run again. It keeps its own coreCount, maxAttempt. jediTaskID=7"),
     ],
 )
 def test_what_is_not_taken_over_and_does_no_harm_is_said(changes: dict[str, Any], says: str) -> None:

@@ -198,7 +198,7 @@ def test_nothing_is_said_of_the_content_of_a_file_that_nobody_stored(
     url = f"file://{tmp_path}/other"
     final = fail(site, pilots, EXITS_65, inputs={"a": b"right!"}, surlsIn=[url])
     assert final["pilot_error_code"] == 1099
-    assert "it is in no storage" in final["pilot_error_diag"]
+    assert "no storage has a copy" in final["pilot_error_diag"]
     assert "5" not in final["pilot_error_diag"]
 
 
