@@ -43,6 +43,7 @@ class Books:
     passed            the task was told to finish, or its time as exhausted is over: what is there is taken
     allow_empty       AE: without any file the task is done
     reads_parent      the parent makes some of the input
+    missing           why some of the files were never there, as a part of a sentence
     maker             what another task has left of an input that it makes
     """
 
@@ -58,6 +59,7 @@ class Books:
     passed: bool = False
     allow_empty: bool = False
     reads_parent: bool = True
+    missing: str = ""
     maker: Maker | None = None
 
 
@@ -100,9 +102,10 @@ def final_verdict(books: Books) -> FinalVerdict:
     if verdict.status != TaskStatus.FINISHED or goal_reached(books):
         return verdict
     reached = completeness(books) / 10
+    rest = f"; {books.missing}" if books.missing else ""
     wanted = (FULL_GOAL if books.goal is None else books.goal) / 10
     missed = Reason(
-        refusal_codes.TASK_GOAL_MISSED, f"{reached:g} % of the input was processed, the goal is {wanted:g} %"
+        refusal_codes.TASK_GOAL_MISSED, f"{reached:g} % of the input was processed, the goal is {wanted:g} %{rest}"
     )
     if books.use_exhausted and not books.passed:
         return FinalVerdict(TaskStatus.EXHAUSTED, missed)
@@ -113,6 +116,8 @@ def final_verdict(books: Books) -> FinalVerdict:
 
 def _by_files(books: Books) -> FinalVerdict:
     words = f"{books.finished} of {plural(books.files, 'input file was', 'input files were')} processed"
+    if books.missing:
+        words += f"; {books.missing}"
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
         return FinalVerdict(TaskStatus.FAILED, Reason(refusal_codes.TASK_NONE_DONE, words))
     if books.finished < books.files:

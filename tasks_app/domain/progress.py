@@ -34,13 +34,15 @@ class Part:
 class Progress:
     """Counts of input files. `working` are in jobs that have not ended.
 
-    `failed` get no attempt more; `tried`: jobs of the task have failed, else those files were given up before any failed.
+    `failed` get no attempt more, `missing` were never there; `tried`: jobs of the task have failed, else the failed files were
+    given up before any failed.
     """
 
     total: int = 0
     finished: int = 0
     failed: int = 0
     working: int = 0
+    missing: int = 0
     tried: bool = True
 
     @property
@@ -49,7 +51,7 @@ class Progress:
 
     @property
     def waiting(self) -> int:
-        return max(self.total - self.finished - self.failed - self.working, 0)
+        return max(self.total - self.finished - self.failed - self.working - self.missing, 0)
 
     @property
     def percent(self) -> int:
@@ -63,6 +65,7 @@ class Progress:
         for tone, word, count in (
             ("ok", "finished", self.finished),
             ("bad", self.failed_word, self.failed),
+            ("bad", "missing", self.missing),
             ("run", "in jobs", self.working),
         ):
             if not count or not self.total:
@@ -78,13 +81,15 @@ class Progress:
         text = f"{words.count(self.finished)} of {words.plural(self.total, 'file')} finished"
         if self.failed:
             text += f", {words.count(self.failed)} {self.failed_word}"
+        if self.missing:
+            text += f", {words.count(self.missing)} missing"
         if self.working:
             text += f", {words.count(self.working)} in jobs"
         return text
 
 
-def of_datasets(datasets: Iterable[Counted]) -> Progress:
-    """Progress over the given (input, master) datasets together.
+def of_datasets(datasets: Iterable[Counted], missing: int = 0) -> Progress:
+    """Progress over the given (input, master) datasets together. `missing`: files that could not be staged, counted in addition.
 
     A file counts in `files_used` from when a job is made for it until it ends or comes back for another attempt.
     """
@@ -94,4 +99,4 @@ def of_datasets(datasets: Iterable[Counted]) -> Progress:
         finished += dataset.files_finished
         failed += dataset.files_failed
         used += dataset.files_used
-    return Progress(total, finished, failed, max(used - finished - failed, 0))
+    return Progress(total + missing, finished, failed, max(used - finished - failed, 0), missing)

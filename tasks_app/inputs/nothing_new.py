@@ -17,6 +17,7 @@ from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import foreseen, input_wishes, preprocessed
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.makers import reading_parents
+from tasks_app.inputs.missing_files import tasks_with_missing
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.keys import stream_of_ds_for
@@ -55,7 +56,7 @@ def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
 
 def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     """Of each of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
-    stands in the way of a retry, with its number. Up to two queries, and three for parents."""
+    stands in the way of a retry, with its number. Up to three queries, and three for parents."""
     tasks = [task for task in tasks if task.status in RETRIED_AT_REST]
     if not tasks:
         return {}
@@ -69,9 +70,12 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
         growing=Count("pk", filter=Q(state="mutable")),
     )
     has = {row["task_id"]: row for row in counted}
+    missing = tasks_with_missing([task_id for task_id, row in has.items() if row["lost"]])
     found, whole = {}, []
     for task in tasks:
         row = has.get(task.id)
+        if task.id in missing:
+            continue  # they are brought from tape once more
         if row and (row["growing"] or row["all"] != row["done"]):
             continue
         if row and row["lost"]:

@@ -74,7 +74,9 @@ UPDATE jedi_datasets d
        n (id, again, events, lost, lost_events)
  WHERE d.datasetid = n.id"""
 
-_BY_ITS_FILES = """CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 THEN 'done'
+_BY_ITS_FILES = """CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 AND NOT (nfilesmissing > 0 AND EXISTS (
+                        SELECT 1 FROM jedi_dataset_contents c WHERE c.jeditaskid = jedi_datasets.jeditaskid
+                           AND c.datasetid = jedi_datasets.datasetid AND c.status = 'missing')) THEN 'done'
             WHEN nfilesfinished > 0 THEN 'finished' ELSE 'failed' END"""
 _END_INPUTS = f"""
 UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,

@@ -46,6 +46,8 @@ MOST = 32767
 """The highest limit on attempts or failures that the books can hold."""
 _STAGING = before(INPUT, F.PENDING, among=[F.STAGING])
 _WAITS = before(INPUT, F.READY, among=[F.PENDING, F.STAGING])
+_MISSES_FILES = """EXISTS (SELECT FROM jedi_dataset_contents x WHERE x.jeditaskid = {0}.jeditaskid
+                                 AND x.datasetid = {0}.datasetid AND x.status = 'missing')"""
 _NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _MORE = f"""
     maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
@@ -65,7 +67,8 @@ class Reopened(NamedTuple):
 def reopen(task_id: int, *, incremental: bool) -> Reopened:
     """Open a task's input again: files without attempts get more, lost jobs give their files back.
 
-    A retry touches masters that are not processed completely, and what goes with them; an incremental execution all
+    A retry touches masters that are not processed completely, and what goes with them, and has what could not be staged
+    from tape staged again; an incremental execution all
     inputs, which are then looked up again, and also files that were lost or missing.
     """
     values: dict[str, Any] = {"task": task_id, "more": attempts.added_to(task_id), "all": incremental}
@@ -98,6 +101,25 @@ def _open(cursor: CursorWrapper, values: dict[str, Any]) -> None:
         )
     _queue(cursor, values)
     _count(cursor, values, opened, given_back, recovered)
+    if not values["all"]:
+        _ask_again(cursor, values)
+
+
+def _ask_again(cursor: CursorWrapper, values: dict[str, Any]) -> None:
+    """Files that could not be staged from tape are asked for once more, by the feeder."""
+    cursor.execute(
+        f"""WITH asked AS (
+                UPDATE jedi_dataset_contents SET status = 'staging'
+                 WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND type IN {_INPUTS}
+                   AND {before(INPUT, F.STAGING, among=[F.MISSING])}
+                RETURNING datasetid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
+            counts AS (SELECT datasetid, count(*) AS files, sum(events) AS events FROM asked GROUP BY 1)
+            UPDATE jedi_datasets d
+               SET nfiles = nfiles + n.files, nfilesmissing = greatest(0, nfilesmissing - n.files),
+                   nevents = coalesce(nevents, 0) + n.events, state = 'mutable', statecehcktime = 'epoch'
+              FROM counts n WHERE d.datasetid = n.datasetid""",
+        values,
+    )
 
 
 def _to_open(cursor: CursorWrapper, values: dict[str, Any]) -> list[int]:
@@ -107,10 +129,11 @@ def _to_open(cursor: CursorWrapper, values: dict[str, Any]) -> list[int]:
         f"""SELECT d.datasetid FROM jedi_datasets d
              WHERE d.jeditaskid = %(task)s AND d.type IN {_READ} AND d.status IS DISTINCT FROM 'removed'
                AND (%(all)s OR d.type = 'random_seed' OR d.state = 'mutable' OR CASE WHEN d.masterid IS NULL
-                    THEN d.nfiles > d.nfilesfinished
+                    THEN d.nfiles > d.nfilesfinished OR d.nfilesmissing > 0 AND {_MISSES_FILES.format("d")}
                     ELSE EXISTS (SELECT FROM jedi_datasets m WHERE m.jeditaskid = d.jeditaskid AND m.masterid IS NULL
                                     AND m.type IN {_INPUTS} AND m.status IS DISTINCT FROM 'removed'
-                                    AND (m.state = 'mutable' OR m.nfiles > m.nfilesfinished)) END)
+                                    AND (m.state = 'mutable' OR m.nfiles > m.nfilesfinished
+                                         OR m.nfilesmissing > 0 AND {_MISSES_FILES.format("m")})) END)
              ORDER BY d.datasetid""",
         values,
     )

@@ -14,21 +14,23 @@ from jedisite.web.columns import Batch, Column, Columns, Row
 from tasks_app.domain import progress
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 from tasks_app.explaining.waiting import blocking, without_pilots
+from tasks_app.inputs.missing_files import missing_of
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.task import since
 
 
 def _of_inputs(rows: Sequence[Row]) -> Mapping[Any, Row]:
-    """Counts of the input files. One query."""
+    """Counts of the input files. One query, and one more where files are missing."""
     by_task: dict[int, list[Dataset]] = defaultdict(list)
     inputs = Dataset.objects.filter(task_id__in=[r["id"] for r in rows], type__in=INPUT_TYPES, master_id__isnull=True)
     for dataset in inputs:
         by_task[dataset.task_id].append(dataset)
+    missing = missing_of(dataset for datasets in by_task.values() for dataset in datasets)
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
         datasets = by_task[row["id"]]
-        done = progress.of_datasets(datasets)
+        done = progress.of_datasets(datasets, sum(missing[d.id].files for d in datasets if d.id in missing))
         found[row["id"]] = {
             "progress": done.percent if done.total else None,
             "files": done.total,

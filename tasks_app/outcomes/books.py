@@ -10,6 +10,7 @@ from tasks_app.domain.final import Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
 from tasks_app.inputs.makers import reads_parent
+from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
@@ -39,7 +40,8 @@ def books_of(task: Task) -> Books:
     )
     parent = _parent_status(task)
     growing = masters.filter(state="mutable", type="input").exists()
-    files, finished = sums["files"] or 0, sums["finished"] or 0
+    missing = total(missing_of(masters).values())
+    files, finished = (sums["files"] or 0) + missing.files, sums["finished"] or 0
     rule = SplitRule.parse(task.split_rule)
     passed = task.status == TaskStatus.PASSED
     return Books(
@@ -47,7 +49,7 @@ def books_of(task: Task) -> Books:
         finished=finished,
         parent=parent,
         mutable=growing,
-        events=sums["events"] or 0,
+        events=(sums["events"] or 0) + missing.events,
         events_used=sums["events_used"] or 0,
         goal=task.goal,
         fail_unreached=rule.flag("FG") and not passed,
@@ -55,6 +57,7 @@ def books_of(task: Task) -> Books:
         passed=passed,
         allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
+        missing=why_missing(task.id, missing.files) if missing.files else "",
         maker=_maker(task, masters)
         if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
         else None,

@@ -8,15 +8,16 @@ from typing import Final
 from django.db import connection
 from django.db.models import Sum
 
+from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.models import Dataset
 from tasks_app.models.dataset import INPUT_TYPES
 
 
 def progress_of(task_id: int) -> int:
-    sums = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None).aggregate(
-        files=Sum("files_to_be_used"), done=Sum("files_finished")
-    )
-    return int(100 * (sums["done"] or 0) / sums["files"]) if sums["files"] else 0
+    masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None)
+    sums = masters.aggregate(files=Sum("files_to_be_used"), done=Sum("files_finished"))
+    files = (sums["files"] or 0) + total(missing_of(masters).values()).files
+    return int(100 * (sums["done"] or 0) / files) if files else 0
 
 
 def book_progress() -> None:

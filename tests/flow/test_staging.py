@@ -23,6 +23,7 @@ from jedisite.models import Trouble
 from tasks_app.agents import data_carousel, feeder, refiner
 from tasks_app.agents.watchdogs import user_caps
 from tasks_app.ddm.local_files import file_url
+from tasks_app.domain.progress import of_datasets
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
 from tasks_app.models import CatalogueDataset, JobFile, TaskStatusLog, TransferRequest, TransferRule
@@ -30,7 +31,7 @@ from tasks_app.submission import command_queue
 from tasks_app.transfers import link_use
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
-from tests.flow.pilot import Pilot, drive
+from tests.flow.pilot import Pilot, drive, failing_on
 from tests.tasks_app.lifecycle.test_troubles import planted
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
@@ -135,9 +136,63 @@ def test_a_file_that_cannot_be_staged_is_missing_and_the_task_goes_on_with_the_o
     pilot = Pilot()
     carry(pilot.work)
     assert by_status(made) == {"finished": 2, "missing": 1}
-    assert (status(made), dataset(made).files_missing) == ("done", 1)
-    said = TaskStatusLog.objects.filter(task_id=made, reason__contains="could not be staged from tape").get().reason
-    assert "lab.in.00001" in said
+    assert (status(made), dataset(made).files_missing, dataset(made).status) == ("finished", 1, "finished")
+    said = "2 of 3 input files were processed; 1 file could not be staged from tape: lab.in.00001: "
+    assert (task(made).error_dialog or "").startswith(said)
+    assert (task(made).progress, of_datasets([dataset(made)], 1).label()) == (66, "2 of 3 files finished, 1 missing")
+    assert_books_balance()
+
+
+def test_what_could_not_be_staged_for_a_fault_of_the_disk_is_staged_by_a_retry(site: Storages) -> None:
+    configure("TRANSFER_ATTEMPTS", 1)
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    made = staged_task(nChunksToWait=1)
+    in_the_way = site.path("DISK", lfns(1)[0])
+    (in_the_way / "something").mkdir(parents=True)
+    carry()
+    for _ in range(3):
+        site.turn(4000)
+    carry(Pilot().work)
+    assert (status(made), by_status(made)) == ("finished", {"finished": 1, "missing": 1})
+    (in_the_way / "something").rmdir()
+    in_the_way.rmdir()
+    command_queue.give_command(made, "retry", by="ada", reason="")
+    carry()
+    assert by_status(made) == {"finished": 1, "staging": 1}
+    site.turn()
+    carry(Pilot().work)
+    assert (status(made), by_status(made)) == ("done", {"finished": 2})
+
+
+def test_a_missing_file_is_tried_again_by_a_retry_and_read_by_an_incremental_execution(
+    site: Storages, client: Client, make_user: Callable[..., User]
+) -> None:
+    configure("TRANSFER_ATTEMPTS", 1)
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    there = site.path("TAPE", lfns(1)[0])
+    content = there.read_bytes()
+    there.unlink()
+    made, goal = staged_task(nChunksToWait=1), staged_task("lab.u", nChunksToWait=1, goal=50)
+    pilot = Pilot()
+    carry()
+    site.turn()
+    carry(pilot.work)
+    assert (status(made), status(goal), by_status(made)) == ("finished", "finished", {"finished": 1, "missing": 1})
+    client.force_login(make_user("reader"))
+    assert "1 of 2 files finished, 1 missing" in client.get(f"/tasks/{made}/").content.decode()
+    # Nothing is known of the copy any more: a job tries the address that the catalogue has.
+    command_queue.give_command(made, "retry", by="ada", reason="")
+    carry(Pilot(failing_on(lfns(1)[0])).work)
+    assert (status(made), by_status(made)) == ("finished", {"finished": 1, "ready": 1}), "it is still not there"
+    assert_books_balance()
+    there.write_bytes(content)
+    command_queue.give_command(made, "retry", by="ada", reason="")
+    command_queue.give_command(goal, "incexec", by="ada", reason="")
+    carry(pilot.work)
+    assert [(status(one), by_status(one), task(one).progress) for one in (made, goal)] == [
+        ("done", {"finished": 2}, 100)
+    ] * 2
+    assert_books_balance()
 
 
 def test_a_task_none_of_whose_files_can_be_staged_breaks_and_says_so(site: Storages) -> None:

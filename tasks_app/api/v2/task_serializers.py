@@ -17,6 +17,7 @@ from tasks_app.api.v2.base import StrictSerializer
 from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
+from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.models import Command, Dataset, Job, JobArchive, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params import command_parameters
@@ -116,7 +117,7 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     @extend_schema_field(ProgressSerializer)
     def get_progress(self, task: Task) -> Any:
         masters = [d for d in self._datasets(task) if d.type in INPUT_TYPES and d.master_id is None]
-        return ProgressSerializer(progress.of_datasets(masters)).data
+        return ProgressSerializer(progress.of_datasets(masters, total(missing_of(masters).values()).files)).data
 
     @extend_schema_field(DatasetSerializer(many=True))
     def get_datasets(self, task: Task) -> Any:

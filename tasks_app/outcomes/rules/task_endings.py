@@ -41,8 +41,9 @@ def ending_of(status: str, said: str, books: Callable[[], Books]) -> Ending:
         return Ending(TaskStatus.BROKEN, said)
     if status == TaskStatus.TOABORT:
         return Ending(TaskStatus.ABORTED, said or "killed", said)
-    verdict = final_verdict(books())
-    remark = verdict.reason.detail if verdict.reason.code in _SHOWN else ""
+    found = books()
+    verdict = final_verdict(found)
+    remark = verdict.reason.detail if verdict.reason.code in _SHOWN or found.missing else ""
     if said.startswith(PREPROCESSING_FAILED):
         remark = said
     return Ending(verdict.status, verdict.reason.detail, remark)

@@ -25,6 +25,7 @@ from tasks_app.api.v2.data_resources import DatasetFileViewSet, DatasetViewSet
 from tasks_app.domain import progress, words
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
+from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.inputs.staging import staged_by
 from tasks_app.lists.dataset_columns import DATASETS
 from tasks_app.lists.file_columns import DATASET_FILES
@@ -227,7 +228,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
         File.objects.as_seen().all_of_dataset(dataset.id, dataset.task_id),
         api_args=(dataset.id,),
         dataset=dataset,
-        done=progress.of_datasets([dataset]),
+        done=progress.of_datasets([dataset], total(missing_of([dataset]).values()).files),
         not_ready=max(dataset.files - dataset.files_to_be_used, 0),
         replicas=DatasetReplica.objects.filter(dataset=dataset.name).order_by("-complete", "-files", "endpoint"),
         lookup=ReplicaLookup.objects.filter(pk=dataset.name).first(),

@@ -17,6 +17,7 @@ from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL, JobStatus
 from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
 from tasks_app.failures.error_queries import error_groups
+from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
@@ -68,7 +69,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
     submitted: TaskParams | None = getattr(task, "params", None)
     matrix = page_queries.job_matrix(task_id)
-    done = progress.of_datasets(masters)
+    done = progress.of_datasets(masters, total(missing_of(masters).values()).files)
     if done.failed and not matrix.by_status.get(JobStatus.FAILED):
         archived = JobArchive.objects.filter(task_id=task_id, status=JobStatus.FAILED)
         done = replace(done, tried=archived.exists())
