@@ -98,7 +98,7 @@ JOB_WAITS_FOR_INPUT: Final = code(
     "Input is on its way to the site",
     "input",
     "nobody",
-    "Wait for the transfer; if it takes long, check data management.",
+    "Wait for the transfer; if it takes long, see the page Transfers.",
     severity="info",
 )
 JOBS_GO_FIRST: Final = code(
@@ -137,7 +137,7 @@ JOB_OUTPUT_MOVES: Final = code(
     "Outputs are on their way",
     "data",
     "nobody",
-    "Wait for the transfer of its outputs; if it takes long, check data management.",
+    "Wait for the transfer of its outputs; if it takes long, see the page Transfers.",
     severity="info",
 )
 JOB_OUTPUT_MERGES: Final = code(

@@ -343,7 +343,7 @@ JOBS_NOT_ACTIVATED: Final = code(
     "Jobs are not ready to run",
     "state",
     "nobody",
-    "The jobs wait for their library or their input; check the build job.",
+    "Wait: the jobs need their library, their input or a lower load first; the page Why of a job says which.",
     severity="info",
 )
 NO_PILOT_CAME: Final = code(

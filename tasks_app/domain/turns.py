@@ -12,6 +12,7 @@ AGENT_OF: Final[Mapping[str, str]] = {
     T.REGISTERED: "refiner",
     T.REREFINE: "refiner",
     T.DEFINED: "feeder",
+    T.STAGING: "data_carousel",
     T.ASSIGNING: "task_broker",
     T.READY: "job_generator",
     T.RUNNING: "job_generator",

@@ -15,6 +15,7 @@ from brokerage_app.models import Queue, VerdictRecord, WorkQueue
 from tasks_app.configured import timeout_limits
 from tasks_app.counts.line_order import line_order
 from tasks_app.domain import job_timeouts
+from tasks_app.domain.fingerprints import category_of
 from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
@@ -94,6 +95,7 @@ def explain(job: JobColumns, now: datetime) -> Why:
         counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
         unwalled=_unwalled(job, site) if waits and site else "",
+        lacked_input=_lacked_input(job),
     )
     return Why(job, walk(facts), facts)
 
@@ -145,6 +147,11 @@ def _error_words(job: JobColumns) -> str:
     if error is None:
         return ""
     return f"{error.sentence} ({error.key})"
+
+
+def _lacked_input(job: JobColumns) -> bool:
+    error = error_of(job.__dict__)
+    return error is not None and category_of(error.component, error.code) == "stage-in"
 
 
 def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:

@@ -80,6 +80,8 @@ def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
     carry()
     assert (status(made), by_status(made)) == ("staging", {"staging": 5})
     assert "waits for 5 of 5 files from tape" in (task(made).error_dialog or "")
+    handled = next(gate for gate in why(task(made))["gates"] if gate["name"] == "agent")
+    assert "data_carousel" in handled["sentence"] and why(task(made))["position"]["next_pass"] is not None
     rule = TransferRule.objects.get()
     assert (rule.kind, rule.destination, rule.files, rule.task_id) == ("stage", "DISK", 5, made)
     site.turn()

@@ -71,6 +71,7 @@ class JobFacts:
 
     silent_s   seconds since its pilot's last sign of life, None before the first; `counted_s` of `timeout_s` have passed after
                which it counts as lost, None when no such time-out concerns it
+    lacked_input   it failed because it did not get its input, so that its payload never ran
     unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
     """
 
@@ -89,6 +90,7 @@ class JobFacts:
     counted_s: float = 0.0
     merging: str = ""
     unwalled: str = ""
+    lacked_input: bool = False
 
     @property
     def stage(self) -> int:
@@ -180,6 +182,8 @@ def _pilots(facts: JobFacts) -> Gate:
     found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="one came for it")
     if found is not None:
         return found
+    if not facts.waits_for_pilot:
+        return Gate(name, title, "not asked", "", "the job is not queued at its site yet")
     pilot = facts.pilot
     if pilot is None or not pilot.is_alive:
         said = f"{no_pilot_came(facts.site, [pilot] if pilot else [])}; {_workers(pilot)}"
@@ -248,6 +252,8 @@ def _running(facts: JobFacts) -> Gate:
     if facts.timeout_s is not None and facts.counted_s > facts.timeout_s:
         said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
         return Gate(name, title, "no", job_refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
+    if facts.lacked_input:
+        return Gate(name, title, "not asked", "", "it did not run: its input could not be read")
     says = heard if facts.status == J.RUNNING else "it ran"
     found = _gate(name, title, facts, reached=(J.RUNNING,), stage=3, says=says)
     return found or Gate(

@@ -6,7 +6,7 @@ from typing import Final
 
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours, waits
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import TASK_GENERATING
 from tasks_app.explaining.rules.answers import Gate
 from tasks_app.explaining.rules.wait_facts import WhyFacts, no_pilot_came, pilot_command
@@ -24,6 +24,11 @@ def by_activation(facts: WhyFacts) -> Gate:
     waiting = sum(jobs.get(s, 0) for s in ("defined", "pending", "waiting", "assigned", "throttled"))
     if waiting:
         sentence = f"{waits(waiting, 'job')}, none is activated"
+        if lacking := jobs.get("assigned", 0):
+            their = "for its input" if lacking == 1 else "for their input"
+            sentence = f"{waits(lacking, 'job')} {their} to be brought to the site; none is activated"
+            if lacking == waiting:
+                return Gate("activated", title, "no", job_refusal_codes.JOB_WAITS_FOR_INPUT, sentence)
         return Gate("activated", title, "no", refusal_codes.JOBS_NOT_ACTIVATED, sentence)
     sentence = "no job of the task is open"
     if facts.status in TASK_GENERATING and facts.verdict is not None and facts.verdict.chosen and facts.error_dialog:

@@ -64,13 +64,16 @@ def status_line(facts: TaskFacts) -> str:
     parts = [part for part in (paused, progress) if part]
     running = facts.jobs.get(JobStatus.RUNNING, 0)
     starting = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT) - running
-    building = facts.jobs.get(JobStatus.DEFINED, 0)
-    queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building
+    building, lacking = facts.jobs.get(JobStatus.DEFINED, 0), facts.jobs.get(JobStatus.ASSIGNED, 0)
+    queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building - lacking
     if running or starting:
         where = f" at {words.plural(facts.sites, 'site')}" if facts.sites else ""
         parts.append(_at_pilots(running, starting) + where)
     if queued:
         parts.append(f"{words.plural(queued, 'job')} {'waits' if queued == 1 else 'wait'} for a pilot")
+    if lacking:
+        waits = "waits for its input" if lacking == 1 else "wait for their input"
+        parts.append(f"{words.plural(lacking, 'job')} {waits} to be brought to the site")
     if building:
         waits = "waits for its library" if building == 1 else "wait for their library"
         parts.append(f"{words.plural(building, 'job')} {waits} to be built")
@@ -79,7 +82,7 @@ def status_line(facts: TaskFacts) -> str:
         wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits for its next retry").rstrip(".")
     if wait:
         parts.append(wait)
-    elif not running and not starting and not queued and not building and facts.waits_for:
+    elif not running and not starting and not queued and not lacking and not building and facts.waits_for:
         parts.append(f"no job is queued: {_lower_first(facts.waits_for).rstrip('.')}")
     elif not parts:
         parts.append("no job has been made yet")

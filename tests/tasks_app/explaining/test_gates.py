@@ -181,6 +181,7 @@ CASES = [
     ("pending without verdict", replace(GOOD, status="pending", verdict=None), "sites", "task_waits_to_retry"),
     ("pending although chosen", replace(GOOD, status="pending"), "sites", "task_waits_to_retry"),
     ("no job yet", replace(GOOD, jobs={}, pilots=()), "activated", "no_job_made"),
+    ("jobs wait for input", replace(GOOD, jobs={"assigned": 2}, pilots=()), "activated", "job_waits_for_input"),
     ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots=()), "activated", "jobs_not_activated"),
     ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1),)), "pilots", "no_pilot_came"),
     (

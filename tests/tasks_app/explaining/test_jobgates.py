@@ -77,6 +77,22 @@ def test_outputs_of_a_job_that_failed_are_not_said_to_wait_for_its_payload() -> 
     assert said == {"failed": "the job is failed", "running": "the payload has not ended"}
 
 
+def test_nothing_is_said_of_pilots_before_a_job_waits_for_one() -> None:
+    for before in ("assigned", "defined", "pending", "throttled"):
+        gates = {gate.name: gate for gate in walk(replace(ACTIVE, status=before, reached={}, pilot=None))}
+        assert (gates["pilots"].answer, gates["pilots"].sentence) == (
+            "not asked",
+            "the job is not queued at its site yet",
+        )
+
+
+def test_a_job_whose_input_could_not_be_read_is_not_said_to_have_run() -> None:
+    failed = replace(ACTIVE, status="failed", reached={"activated": AT, "sent": AT, "running": AT}, error="no input")
+    said = {lacked: walk(replace(failed, lacked_input=lacked))[7] for lacked in (True, False)}
+    assert (said[False].answer, said[False].sentence) == ("yes", "it ran")
+    assert (said[True].answer, said[True].sentence) == ("not asked", "it did not run: its input could not be read")
+
+
 def test_gates_say_their_numbers() -> None:
     said = {
         gate.name: gate.sentence

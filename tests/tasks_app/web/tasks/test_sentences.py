@@ -29,6 +29,10 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             "Running: 0 of 4 files finished; 1 job waits for a pilot; 3 jobs wait for their library to be built.",
         ),
         (
+            TaskFacts("running", Progress(3), {"activated": 1, "assigned": 2}),
+            "Running: 0 of 3 files finished; 1 job waits for a pilot; 2 jobs wait for their input to be brought to the site.",
+        ),
+        (
             TaskFacts("running", Progress(10), waits_for="All 3 sites were skipped: 2 low memory, 1 site offline."),
             "Running: 0 of 10 files finished; no job is queued: "
             "all 3 sites were skipped: 2 low memory, 1 site offline.",
