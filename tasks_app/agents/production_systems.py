@@ -19,12 +19,17 @@ MESSAGES = 5000
 def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = None) -> Pass:
     """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds."""
     now = now or timezone.now()
-    served = refused = 0
-    for serve in (lambda: production_systems.import_next(now), production_systems.give_next_command):
-        while served < limit and (done := serve()) is not None:
-            served += 1
-            refused += bool(done.error)
-            renew_lease()
+    roles, served, refused = production_systems.roles_in_turn(now), 0, 0
+    for serve in (lambda role: production_systems.import_next(role, now), production_systems.give_next_command):
+        # A row of each role in turn, and as many commands as tasks: a flood of one delays no other.
+        left, until = list(roles), served + limit
+        while left and served < until:
+            role = left.pop(0)
+            if (done := serve(role)) is not None:
+                left.append(role)
+                served += 1
+                refused += bool(done.error)
+                renew_lease()
     read, written = states_back.write_states(messages)
     written += states_back.write_answers()
     waiting = production_systems.rows_without_account()
@@ -32,4 +37,4 @@ def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = Non
         f"{plural(refused, 'row')} refused" if refused else "",
         f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role" if waiting else "",
     ]
-    return Pass(served + written, "; ".join(filter(None, notes)), more=served == limit or read == messages)
+    return Pass(served + written, "; ".join(filter(None, notes)), more=served >= limit or read == messages)

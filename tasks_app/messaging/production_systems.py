@@ -35,24 +35,23 @@ REFUSED: Final = "broken"
 """What T_TASK says of a row that became no task, as JEDI says of a task that could never run."""
 
 _ACCOUNT = "EXISTS (SELECT 1 FROM auth_user u WHERE u.username = d.db_role AND u.is_active)"
-# The oldest row of a role that has an account. What is longer than a request may be is not even read.
+# The oldest row of one role. What is longer than a request may be is not even read.
 _NEXT_TASK = f"""
-SELECT d.taskid, d.db_role, CASE WHEN octet_length(d.jedi_task_parameters) <= %(most)s THEN d.jedi_task_parameters END,
+SELECT d.taskid, CASE WHEN octet_length(d.jedi_task_parameters) <= %(most)s THEN d.jedi_task_parameters END,
        d.taskname, d.username, d.vo, d.prodsourcelabel, d.priority, nullif(nullif(d.parent_tid, d.taskid), 0),
-       EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.taskid) AS is_used,
-       d.taskid BETWEEN (SELECT seqstart FROM pg_sequence WHERE seqrelid = 'jedi_tasks_id_seq'::regclass)
-                    AND (SELECT last_value FROM jedi_tasks_id_seq) AS is_ours
-  FROM t_task d WHERE d.status = 'waiting' AND {_ACCOUNT} ORDER BY d.taskid LIMIT 1 FOR UPDATE SKIP LOCKED
+       EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.taskid) AS is_used
+  FROM t_task d WHERE d.status = 'waiting' AND d.db_role = %(role)s AND {_ACCOUNT}
+ ORDER BY d.taskid LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608 - constants
 _TASK_ANSWERED = """UPDATE t_task SET status = %(status)s, error = %(error)s, timestamp = %(now)s, imported = %(imported)s,
        current_priority = (SELECT t.currentpriority FROM jedi_tasks t WHERE t.jeditaskid = taskid AND %(imported)s IS NOT NULL)
  WHERE taskid = %(task)s"""
 # Commands of a task are given on in their order, and after its own row.
 _NEXT_COMMAND = f"""
-SELECT d.id, d.db_role, d.comm_task, d.comm_cmd, coalesce(d.comm_comment, ''),
+SELECT d.id, d.comm_task, d.comm_cmd, coalesce(d.comm_comment, ''),
        CASE WHEN coalesce(octet_length(d.comm_parameters), 0) <= %(most)s THEN coalesce(d.comm_parameters, 'null') END
   FROM prodsys_comm d
- WHERE d.comm_status = 'waiting' AND {_ACCOUNT}
+ WHERE d.comm_status = 'waiting' AND d.db_role = %(role)s AND {_ACCOUNT}
    AND NOT EXISTS (SELECT 1 FROM t_task t WHERE t.taskid = d.comm_task AND t.status = 'waiting' AND t.db_role = d.db_role)
    AND NOT EXISTS (SELECT 1 FROM prodsys_comm e WHERE e.comm_task = d.comm_task AND e.comm_status = 'waiting' AND e.id < d.id
                       AND e.db_role = d.db_role)
@@ -68,6 +67,21 @@ _NO_ACCOUNT = (
 )
 _WAITING = f"""SELECT (SELECT count(*) FROM t_task d WHERE d.status = 'waiting' AND NOT {_ACCOUNT})
        + (SELECT count(*) FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND NOT {_ACCOUNT})"""  # noqa: S608
+
+# Each role by a look into the index, however many of its rows wait.
+_OF_EACH = """
+WITH RECURSIVE of_each AS (
+    (SELECT min({name}) AS role FROM {table} WHERE {status} = 'waiting')
+    UNION ALL
+    SELECT (SELECT min({name}) FROM {table} WHERE {status} = 'waiting' AND {name} > role) FROM of_each WHERE role IS NOT NULL)
+SELECT role FROM of_each WHERE role IS NOT NULL"""
+_ROLES = (
+    " UNION ".join(
+        f"({_OF_EACH.format(name='db_role', table=table, status=status)})"
+        for table, status in (("t_task", "status"), ("prodsys_comm", "comm_status"))
+    )
+    + " ORDER BY 1"
+)
 
 _REFUSALS = (
     BadRowError,
@@ -85,15 +99,24 @@ class Served:
     error: str = ""
 
 
-def import_next(now: datetime) -> Served | None:
-    """Make the next row of T_TASK a task, or refuse it with a sentence. None when no row waits for that."""
+def roles_in_turn(now: datetime) -> list[str]:
+    """Roles whose rows wait, each time beginning with another one, so that nobody is always the last."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ROLES)
+        roles = [role for (role,) in cursor.fetchall()]
+    first = int(now.timestamp()) % len(roles) if roles else 0
+    return roles[first:] + roles[:first]
+
+
+def import_next(role: str, now: datetime) -> Served | None:
+    """Make the next row of a role in T_TASK a task, or refuse it with a sentence. None when no row waits for that."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_NEXT_TASK, {"most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE})
+        cursor.execute(_NEXT_TASK, {"role": role, "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE})
         row = cursor.fetchone()
         if row is None:
             return None
-        task_id, role, text, *columns, is_used, is_ours = row
-        error = _answer_to(task_id, lambda: _import(task_id, role, text, columns, is_used, is_ours))
+        task_id, text, *columns, is_used = row
+        error = _answer_to(task_id, lambda: _import(task_id, role, text, columns, is_used))
         cursor.execute(
             _TASK_ANSWERED,
             {
@@ -107,11 +130,9 @@ def import_next(now: datetime) -> Served | None:
     return Served(error)
 
 
-def _import(task_id: int, role: str, text: str | None, columns: list[Any], is_used: bool, is_ours: bool) -> None:
+def _import(task_id: int, role: str, text: str | None, columns: list[Any], is_used: bool) -> None:
     if is_used:
         raise BadRowError(f"There is a task {task_id} already; numbers are taken from the sequence jedi_tasks_id_seq.")
-    if not is_ours:
-        raise BadRowError(f"{task_id} is no number that the sequence jedi_tasks_id_seq has given.")
     names = ("taskname", "username", "vo", "prodsourcelabel", "priority", "parent_tid")
     given = prodsys.with_columns(_json(text), dict(zip(names, columns, strict=True)))
     caller = _caller(role)
@@ -122,14 +143,14 @@ def _import(task_id: int, role: str, text: str | None, columns: list[Any], is_us
         )
 
 
-def give_next_command() -> Served | None:
-    """Give the next command on to its task, or refuse it with a sentence. None when none waits for that."""
+def give_next_command(role: str) -> Served | None:
+    """Give the next command of a role on to its task, or refuse it with a sentence. None when none waits for that."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_NEXT_COMMAND, {"most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE})
+        cursor.execute(_NEXT_COMMAND, {"role": role, "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE})
         row = cursor.fetchone()
         if row is None:
             return None
-        number, role, task_id, word, comment, text = row
+        number, task_id, word, comment, text = row
         given: list[int] = []
         error = _answer_to(task_id, lambda: given.append(_give(role, task_id, word, comment, text)))
         # JEDI's words, spelled as JEDI spells them: killing, pauseing, kill failed.

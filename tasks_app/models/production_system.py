@@ -37,7 +37,7 @@ class ProductionTask(models.Model):
 
     class Meta:
         db_table = "t_task"
-        indexes = [models.Index(fields=["id"], condition=Q(status="waiting"), name="t_task_waiting")]
+        indexes = [models.Index(fields=["db_role", "id"], condition=Q(status="waiting"), name="t_task_waiting")]
 
     def __str__(self) -> str:
         return f"{self.id} {self.name or ''}"
@@ -66,7 +66,8 @@ class ProductionCommand(models.Model):
     class Meta:
         db_table = "prodsys_comm"
         indexes = [
-            models.Index(fields=["id"], condition=Q(status__in=["waiting", "given"]), name="prodsys_comm_open"),
+            models.Index(fields=["id"], condition=Q(status="given"), name="prodsys_comm_given"),
+            models.Index(fields=["db_role", "id"], condition=Q(status="waiting"), name="prodsys_comm_waiting"),
             models.Index(fields=["task_id", "id"], name="prodsys_comm_task"),
         ]
 

@@ -225,19 +225,28 @@ def test_columns_say_what_the_parameters_do_not(deft: System) -> None:
     assert (state, "The column taskname says 'lab.t', and taskName" in error) == ("broken", True)
 
 
+def test_a_flood_of_one_system_delays_no_other(deft: System, make_system: Callable[..., System]) -> None:
+    prod = make_system()
+    flood = deft.submit(*["{}"] * 30)
+    for made in flood[:20]:
+        deft.command(made, "kill")
+    (made,) = prod.submit(wanted("lab.t"))
+    prod.command(made, "pause")
+    production_systems.run(limit=4)
+    assert (prod.row(made)[0], prod.answers(made)) == ("registered", [["pauseing", "given", ""]])
+    assert [deft.row(number)[0] for number in flood].count("waiting") == 27
+
+
 def test_numbers_never_meet(deft: System) -> None:
-    """One that a task has, one that the sequence has not given, and one that it gives later."""
+    """One that a task has is refused by the site; one that the sequence has not given, or gives later, by the table."""
     ours = submit(wanted("lab.ours"))
     statement = "INSERT INTO t_task (taskid, jedi_task_parameters) VALUES (%s, %s)"
     text = json.dumps(wanted("lab.t"))
-    deft.say((statement, [ours, text]), (statement, [ours + 2, text]), (statement, [7, text]))
-    assert [submit(wanted(f"lab.{n}")) for n in range(2)] == [ours + 1, ours + 3], (
-        "it passes over the number of the row"
-    )
+    tried = deft.say(*((statement, [number, text]) for number in (ours, ours + 1, ours + 100_000, 7, -1)))
+    assert tried == [1, *["CheckViolation"] * 4]
+    assert [submit(wanted(f"lab.{n}")) for n in range(2)] == [ours + 1, ours + 2]
     serve()
-    assert [deft.row(number)[0] for number in (ours, 7)] == ["broken", "broken"]
-    assert "already" in deft.row(ours)[1] and "sequence" in deft.row(7)[1]
-    assert deft.row(ours + 2)[0] == "registered", "the sequence has come to it since"
+    assert deft.row(ours)[0] == "broken" and "already" in deft.row(ours)[1]
     agents_turn()
     serve()
     assert deft.row(ours)[0] == "broken", "what becomes of the other task is not told"
@@ -364,10 +373,10 @@ def killed_everywhere(work: Callable[[], Any], *, every: int) -> int:
 
 def test_whoever_is_killed_whenever_nothing_is_lost_and_nothing_is_done_twice(deft: System) -> None:
     (made,) = deft.submit(wanted("lab.t"))
-    assert killed_everywhere(lambda: rows.import_next(NOW), every=4) > 5
+    assert killed_everywhere(lambda: rows.import_next(deft.name, NOW), every=4) > 5
     assert (Task.objects.count(), deft.row(made)) == (1, ["registered", ""])
     deft.command(made, "pause")
-    assert killed_everywhere(rows.give_next_command, every=2) > 3
+    assert killed_everywhere(lambda: rows.give_next_command(deft.name), every=2) > 3
     assert (Command.objects.count(), deft.answers(made)) == (1, [["pauseing", "given", ""]])
     agents_turn()
     messages.run()
@@ -376,7 +385,7 @@ def test_whoever_is_killed_whenever_nothing_is_lost_and_nothing_is_done_twice(de
     last = OutMessage.objects.order_by("-position").first()
     assert last is not None and FeedReader.objects.get().position == last.position
     assert killed_everywhere(production_systems.run, every=3) > 1
-    assert (Task.objects.count(), Command.objects.count(), rows.import_next(NOW)) == (1, 1, None)
+    assert (Task.objects.count(), Command.objects.count(), rows.import_next(deft.name, NOW)) == (1, 1, None)
 
 
 def test_the_database_s_own_trouble_refuses_nobody(deft: System) -> None:
@@ -389,7 +398,7 @@ def test_the_database_s_own_trouble_refuses_nobody(deft: System) -> None:
         return execute(statement, *more)
 
     with pytest.raises(OperationalError), connection.execute_wrapper(deadlock):
-        rows.import_next(NOW)
+        rows.import_next(deft.name, NOW)
     assert (deft.row(made), Task.objects.count()) == (["waiting", ""], 0)
     serve()
     assert deft.row(made)[0] == "registered"
@@ -397,13 +406,13 @@ def test_the_database_s_own_trouble_refuses_nobody(deft: System) -> None:
 
 def test_rows_that_another_holds_are_passed_over(deft: System) -> None:
     first, second = deft.submit(wanted("lab.t"), wanted("lab.u"))
-    skips(("t_task", "taskid", first), lambda: rows.import_next(NOW))
+    skips(("t_task", "taskid", first), lambda: rows.import_next(deft.name, NOW))
     assert [deft.row(made)[0] for made in (first, second)] == ["waiting", "registered"]
     serve()
     for made in (first, second):
         deft.command(made, "pause")
     held = ProductionCommand.objects.get(task_id=first)
-    skips(("prodsys_comm", "id", held.id), rows.give_next_command)
+    skips(("prodsys_comm", "id", held.id), lambda: rows.give_next_command(deft.name))
     assert [deft.answers(made)[0][0] for made in (first, second)] == ["pause", "pauseing"]
     messages.run()
     before = FeedReader.objects.get().position
