@@ -186,7 +186,9 @@ def progress(task_id: int) -> Progress:
         )
         row = cursor.fetchone()
     minutes = max((now - begin).total_seconds() / 60, 1.0)
-    return Progress(int(files), int(left), (row[0] if row else 0) / minutes, has_no_disk=is_without)
+    return Progress(
+        int(files), int(left), (row[0] if row else 0) / minutes, has_no_disk=is_without, is_new=since > now - RATE_OVER
+    )
 
 
 def tasks_to_settle() -> list[int]:

@@ -263,6 +263,21 @@ def test_gathered_outputs_can_be_downloaded_and_are_missed_when_no_storage_has_t
     assert answer.status_code == 404 and "no longer in this site's storage" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("more", [{"destination": "CERN_DISK"}, {"stayOutputOnSite": True}], ids=["named", "stays"])
+def test_outputs_at_a_second_storage_of_this_machine_can_be_downloaded(
+    site: Storages, api: Callable[..., Client], more: dict[str, Any]
+) -> None:
+    GdpConfig.objects.filter(key="TASK_BROKER_managed").delete()
+    site.dataset("lab.in", "CERN_DISK", ["in0"])
+    made = submit(parameters("lab.t", reads("lab.in"), site="CERN_Q", **more))
+    settle(RealPilot(site="CERN_Q").work, moved)
+    output = File.objects.get(task_id=made, type="output")
+    assert path_of(output.surl or "").is_relative_to(site.root / "CERN_DISK")
+    answer: Any = api().get(f"/api/v2/files/{output.id}/content")
+    assert answer.status_code == 200, answer.content
+    assert b"".join(answer.streaming_content) == output.lfn.encode() * 10
+
+
 def test_what_lies_in_a_storage_that_cannot_be_seen_is_not_judged(site: Storages) -> None:
     made = gathered(site)
     settle(moved)

@@ -21,6 +21,10 @@ T = TaskStatus
 LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
+NOT_GATHERED: Final = (
+    "no nucleus gathers its outputs: they go to the destination that the task names (stayOutputOnSite: the storage of the "
+    "queue that makes them), else to this site's own storage"
+)
 AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
 """Agents without which a task does not get on; watchdogs are none."""
 STAGING: Final = frozenset({T.STAGING, T.STAGED})
@@ -220,9 +224,7 @@ def _overdue(agent: AgentFact) -> str:
 def _nucleus(facts: WhyFacts) -> Gate:
     title = "The task has a nucleus"
     if facts.status != T.ASSIGNING:
-        says = (
-            f"its outputs are gathered at {facts.nucleus}" if facts.nucleus else "its outputs stay where they are made"
-        )
+        says = f"its outputs are gathered at {facts.nucleus}" if facts.nucleus else NOT_GATHERED
         return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", says)
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:

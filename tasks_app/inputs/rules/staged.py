@@ -24,6 +24,7 @@ class Disk(NamedTuple):
 class Progress:
     """Files that a task has had staged, those that are still to come, and how many arrive a minute.
 
+    is_new        the first was asked for less than that time ago
     has_no_disk   some of them have no destination, because no storage on disk takes files
     """
 
@@ -31,6 +32,7 @@ class Progress:
     left: int
     a_minute: float
     has_no_disk: bool = False
+    is_new: bool = False
 
 
 def is_on_tape_only(statuses: Collection[ReplicaStatus]) -> bool:
@@ -43,13 +45,17 @@ def destination(disks: Iterable[Disk], tape_sites: Collection[str]) -> str:
     return min(disks, key=lambda disk: (disk.site not in tape_sites, disk.name), default=Disk("", "")).name
 
 
+def _number(rate: float) -> str:
+    return "one" if round(rate) == 1 else f"{rate:.0f}"
+
+
 def staging_in_words(progress: Progress, now: datetime) -> str:
-    """`waits for 12 of 40 files from tape, 3 arrive a minute (as of 12:00:05)`."""
+    """`waits for 12 of 40 files from tape, about 3 a minute (as of 12:00:05)`."""
     if progress.a_minute >= 1:
-        speed = f"{progress.a_minute:.0f} arrive{'s' if round(progress.a_minute) == 1 else ''} a minute"
+        speed = f"about {_number(progress.a_minute)} a minute"
     elif progress.a_minute > 0:
-        speed = f"{max(progress.a_minute * 60, 1):.0f} arrive an hour"
-    elif progress.left == progress.files:
+        speed = f"about {_number(max(progress.a_minute * 60, 1))} an hour"
+    elif progress.left == progress.files or progress.is_new:
         speed = "none has arrived yet"
     else:
         speed = f"none arrived in the last {RATE_OVER.total_seconds() / 60:.0f} minutes"

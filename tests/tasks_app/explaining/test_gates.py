@@ -38,6 +38,13 @@ NONE_LEFT = replace(INPUT, files_left=0)
 HELD_BACK = InputFact("data", "ready", files=300, files_left=0, held=290)
 CLOSED = PilotFact("OFFQ", 2, 60.0, status="offline", reason="new switches until noon.")
 
+
+def test_where_outputs_go_is_said_also_without_a_nucleus() -> None:
+    said = {gate.name: gate.sentence for gate in walk(replace(GOOD, nucleus=""))}["nucleus"]
+    assert said.startswith("no nucleus gathers its outputs: they go to the destination that the task names")
+    assert said.endswith("else to this site's own storage")
+
+
 CASES = [
     ("all is well", GOOD, "", ""),
     (
