@@ -21,8 +21,8 @@ from tasks_app.transfers.readdressing import readdress
 from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
 from tasks_app.transfers.storages import Storage, local_storages
 
-CODES: Final = (1099, 1103, 1171)
-"""Errors of pilots: an input could not be copied, is not there, has a wrong checksum."""
+CODES: Final = (1099, 1103, 1171, 1331)
+"""Errors of pilots: an input could not be copied, is not there, has a wrong checksum, does not exist at its storage."""
 MOST: Final = 50
 MOST_BYTES: Final = 1_000_000_000
 """Of larger files only the size is compared at once; the mover works out their checksum."""

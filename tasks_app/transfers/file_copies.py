@@ -67,14 +67,18 @@ def part_of(where: Place, request_id: int) -> Path:
 
 
 def is_there(where: Place, content: Content, *, may_be_bad: bool = False) -> bool:
-    """Whether the file lies at its place already. Raises NoCopyError when another content does, unless it `may_be_bad`."""
+    """Whether the file lies at its place already. Raises NoCopyError when another content does, unless it `may_be_bad`.
+
+    What may be bad may be a link to what its owner registered, too.
+    """
     try:
-        with open_exactly(where.path) as stream:
+        with open_led_to(where.path)[1] if may_be_bad else open_exactly(where.path) as stream:
             fault = content.fault(stream)
     except FileNotFoundError:
         return False
-    except OSError as exc:
-        raise NoCopyError(f"{where.path.name} cannot be read at the destination: {exc.strerror or exc}") from exc
+    except (OSError, ValueError) as exc:
+        said = getattr(exc, "strerror", None) or exc
+        raise NoCopyError(f"{where.path.name} cannot be read at the destination: {said}") from exc
     if fault and not may_be_bad:
         raise NoCopyError(f"another file of that name lies at the destination already: {fault}")
     return not fault

@@ -23,6 +23,7 @@ from tasks_app.dispatch.reports import update_job
 from tasks_app.models import CatalogueFile, File, FileReplica, Job, JobFile, TransferRequest, TransferRule
 from tasks_app.outcomes import bad_inputs
 from tasks_app.outcomes.missing import missing_outputs
+from tasks_app.worker_node.pilot.errors import Code
 from tests.flow.driving import add_queue, jobs, parameters, reads, settle, states, status, submit, task, wake
 from tests.flow.pilot import Pilot, report
 from tests.flow.test_commands import command
@@ -55,6 +56,8 @@ def site(tmp_path: Path, settings: Any, books: None) -> Iterator[Storages]:
 class RealPilot(Pilot):
     """Reads its inputs from where it is told, and leaves its outputs at the storage that it is told."""
 
+    missing_code = 1103
+
     def work(self, count: int = 100) -> int:
         found = self.fetch(count)
         for job in found:
@@ -66,9 +69,8 @@ class RealPilot(Pilot):
         for lfn, url, adler in zip(job["inFiles"].split(","), job["surlsIn"], job["checksum"].split(","), strict=True):
             path = path_of(url)
             if not path.exists():
-                return report(
-                    job, "failed", errors={"pilot_error_code": 1103, "pilot_error_diag": f"{lfn} is not there"}
-                )
+                errors = {"pilot_error_code": self.missing_code, "pilot_error_diag": f"{lfn} is not there"}
+                return report(job, "failed", errors=errors)
             if f"ad:{zlib.adler32(path.read_bytes()):08x}" != adler:
                 return report(job, "failed", errors={"pilot_error_code": 1171, "pilot_error_diag": f"{lfn} is corrupt"})
         names, ends = job["outFiles"].split(","), job["ddmEndPointOut"].split(",")
@@ -209,7 +211,7 @@ def test_inputs_of_a_paused_task_are_copied_and_its_jobs_held_back(site: Storage
     assert status(made) == "done"
 
 
-@pytest.mark.parametrize("how", ["corrupt", "missing"])
+@pytest.mark.parametrize("how", ["corrupt", "missing", "missing, says the local pilot", "its original is gone"])
 def test_a_bad_copy_that_a_pilot_finds_is_marked_and_another_one_is_read(site: Storages, how: str) -> None:
     """At the queue's own storage; the other copy lies elsewhere."""
     Queue.objects.filter(name="CERN_Q").delete()
@@ -221,8 +223,15 @@ def test_a_bad_copy_that_a_pilot_finds_is_marked_and_another_one_is_read(site: S
         site.put("FAR_DISK", "in0", b"x" * 1000)
     else:
         site.path("FAR_DISK", "in0").unlink()
+    if how == "its original is gone":
+        original = site.root / "removed by its owner"
+        site.path("FAR_DISK", "in0").symlink_to(original)
+        CatalogueFile.objects.filter(lfn="in0").update(url=file_url(original))
+    pilot = RealPilot(site="FAR_Q")
+    if how not in ("corrupt", "missing"):
+        pilot.missing_code = Code.INPUT_MISSING
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
-    settle(moved, RealPilot(site="FAR_Q").work)
+    settle(moved, pilot.work)
     assert (status(made), states(made)) == ("done", {"failed": 1, "finished": 2})
     bad = FileReplica.objects.get(endpoint="FAR_DISK")
     assert bad.status == "bad" and bad.reason.startswith("a job could not read it: it ")

@@ -17,6 +17,7 @@ from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from tasks_app.ddm.base import SITE
+from tasks_app.ddm.local_files import file_url
 from tasks_app.ddm.local_storage import catalogue
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import CatalogueFile, FileReplica, TransferRequest
@@ -159,6 +160,29 @@ def test_a_corrupt_source_is_marked_and_another_copy_is_tried_first(site: Storag
     assert rule(back).status == "done" and site.path("A_DISK", "f1").read_bytes() == content_of("f1", 1000)
     assert not FileReplica.objects.filter(status="bad").exists(), "what was replaced is good again"
     assert not site.parts()
+
+
+@pytest.mark.parametrize("left", ["nothing", "something else", "the file"])
+def test_a_link_to_an_original_that_is_no_good_is_replaced_by_a_copy(site: Storages, left: str) -> None:
+    """The storage has a link to what its owner registered; the owner has removed it, changed it, or put it back."""
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    original = site.root / "original"
+    site.path("A_DISK", "f1").unlink()
+    site.path("A_DISK", "f1").symlink_to(original)
+    CatalogueFile.objects.update(url=file_url(original))
+    FileReplica.objects.create(scope="lab", lfn="f1", endpoint="A_DISK", status="bad", url=file_url(original))
+    FileReplica.objects.create(scope="lab", lfn="f1", endpoint="B_DISK", url="file://localhost/b")
+    site.put("B_DISK", "f1", content_of("f1", 1000))
+    wanted = content_of("f1", 1000)
+    if left != "nothing":
+        original.write_bytes(wanted if left == "the file" else b"changed")
+    back = site.rule("A_DISK", ["f1"])
+    site.turn()
+    assert (rule(back).status, rule(back).error) == ("done", "")
+    assert site.path("A_DISK", "f1").read_bytes() == wanted
+    assert site.path("A_DISK", "f1").is_symlink() == (left == "the file")
+    assert left != "something else" or original.read_bytes() == b"changed", "what is the owner's stays"
+    assert not FileReplica.objects.filter(status="bad").exists() and not site.parts()
 
 
 def test_without_any_good_copy_it_fails_and_says_so(site: Storages) -> None:
