@@ -123,7 +123,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     TaskCommand.RELEASE: CommandRule(
         "Release",
         "use files that are still being staged as if they were on disk, and end the hold of a workflow: the input is complete",
-        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
+        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED, T.STAGING}),
         f"{_NO_WAY_BACK}: jobs read the files from their current storage, and the task ends with the input that it has.",
         asks="Release {}, whether or not its input is complete?",
     ),

@@ -297,6 +297,17 @@ def test_late_files_on_tape_are_staged_as_well(site: Storages) -> None:
     assert by_status(made) == {"finished": 4}
 
 
+def test_a_task_that_is_staging_can_be_released(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    made = staged_task()
+    carry()
+    assert status(made) == "staging"
+    command_queue.give_command(made, "release", by="ada", reason="")
+    carry(Pilot().work)
+    assert (status(made), by_status(made)) == ("done", {"finished": 2})
+    assert_books_balance()
+
+
 def test_staging_ends_with_its_task(site: Storages) -> None:
     site.dataset("lab.in", "TAPE", lfns(0, 1))
     made = staged_task()
