@@ -117,6 +117,8 @@ def end_jobs(
     queued = sum(o.job.status in JOB_QUEUED for o in orders)
     became = kill_result(code, KilledJob(JobStatus.ACTIVATED)).status
     at_once = done.ended - queued
+    if not orders:
+        return "no job was queued or running" if running_too else "no job was queued"
     said = [f"{plural(queued, 'queued job was', 'queued jobs were')} {became}"]
     if done.told:
         said.append(f"{plural(done.told, 'running one was', 'running ones were')} told to stop")

@@ -297,7 +297,7 @@ def walk(facts: WhyFacts) -> tuple[Gate, ...]:
     for ask in GATES:
         gate = ask(facts)
         if stopped and facts.status in TASK_FINAL:
-            gate = Gate(gate.name, gate.title, "not asked", "", f"nothing: the task is {facts.status}")
+            gate = Gate(gate.name, gate.title, "not asked", "", f"not asked, since the task is {facts.status}")
         elif stopped and gate.answer == "no":
             gate = Gate(gate.name, gate.title, "not reached", gate.code, gate.sentence, gate.since)
         stopped = stopped or gate.answer == "no"

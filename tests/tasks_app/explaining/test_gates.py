@@ -249,7 +249,7 @@ def test_a_task_that_has_ended_waits_at_no_gate(status: str) -> None:
     turns, state, *others = walk(used_up)
     assert (turns.answer, state.answer, len(others)) == ("yes", "no", len(GATES) - 2)
     assert {(gate.answer, gate.code, gate.sentence) for gate in others} == {
-        ("not asked", "", f"nothing: the task is {status}")
+        ("not asked", "", f"not asked, since the task is {status}")
     }
 
 
