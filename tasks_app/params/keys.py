@@ -355,7 +355,7 @@ LATER: Sequence[Key] = (
     _flag("getNumEventsInMetadata", "Same as useRealNumEvents, without nEventsPerInputFile"),
     _flag("skipShortInput", "Leave out incomplete tails of inputs"),
     _flag("skipShortOutput", "Make no job that would be incomplete"),
-    _other("panda_data_carousel", "any", "Stage inputs through the data carousel"),
+    _flag("panda_data_carousel", "Stage inputs through the data carousel"),
     _flag("toStaging", "Go to the staging state first"),
     _flag("remove_rule_when_done", "Remove the staging rule at the end"),
     _other("prestagingRuleID", "object", "Staging rule of each dataset"),

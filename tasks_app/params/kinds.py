@@ -123,8 +123,11 @@ def check_value(key: Key, value: object, where: str, faults: Faults) -> None:
     elif key.kind == "object":
         if not isinstance(value, dict):
             _wrong_type(key, value, where, faults)
-    elif key.kind == "items" and not isinstance(value, list):
-        _wrong_type(key, value, where, faults)
+    elif key.kind == "items":
+        if not isinstance(value, list):
+            _wrong_type(key, value, where, faults)
+        elif key.required and not value:
+            faults.add(where, "not empty", f"This list is empty. Expected {key.wanted()}, at least one.")
     if key.kind in ("any", "object", "items") and not key.lines:
         _check_inside(value, where, faults)
 

@@ -246,6 +246,11 @@ def _logs(raw: Mapping[str, Any], name: str, faults: Faults) -> tuple[Item, ...]
     value = raw.get(name)
     if value is None:
         return ()
+    if value == []:
+        said = (
+            f"This list is empty. Expected one object or a list of at least one; leave {name} out where none is wanted."
+        )
+        faults.add(name, "not empty", said)
     found: list[Item] = []
     for index, one in enumerate(one_or_many(value)):
         where = f"{name}[{index}]" if isinstance(value, list) else name

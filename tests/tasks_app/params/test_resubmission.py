@@ -140,7 +140,10 @@ WRITTEN = d.template("output", "--out=o.${SN}.root", "lab.out")
             {"jobParameters": [d.constant("-a old.tar.gz -- python3 run.py"), READ, {**WRITTEN, "dataset": "lab.x"}]},
             "other outputs",
         ),
-        ({"log": d.log("lab.log2"), "jobParameters": []}, "another command, other inputs and other outputs"),
+        (
+            {"log": d.log("lab.log2"), "jobParameters": [d.constant("other")]},
+            "another command, other inputs and other outputs",
+        ),
     ],
 )
 @pytest.mark.parametrize("status", ["done", "running"])
