@@ -17,6 +17,7 @@ from events_app.models import Event
 from jedisite import models as frame
 from jedisite.identity.callers import issue_token
 from tasks_app import models as tasks
+from tasks_app.lifecycle.task_moves import next_task_id
 
 FIRST = 30_000_000
 
@@ -245,7 +246,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         message_id=f"m{n}", kind="kick", sender="worker:x", payload={"agent": "feeder", "task_id": n}
     ),
     tasks.Notification: lambda n: tasks.Notification.objects.create(task_id=FIRST + n, status="done", reason="<b>"),
-    tasks.ProductionTask: lambda n: tasks.ProductionTask.objects.create(id=FIRST + n, params="<b>", db_role="deft"),
+    tasks.ProductionTask: lambda n: tasks.ProductionTask.objects.create(
+        id=next_task_id(), params="<b>", db_role="deft"
+    ),
     tasks.ProductionCommand: lambda n: tasks.ProductionCommand.objects.create(
         task_id=FIRST + n, name="<b>", db_role="deft"
     ),

@@ -35,7 +35,7 @@ _A_REPLICA = "INSERT INTO file_replicas (scope, lfn, endpoint, url, status, reas
 BREAKS: dict[str, str] = {
     "input_counters": f"UPDATE jedi_datasets SET nfilesused = nfilesused + 1 WHERE {_INPUT}",
     "output_counters": "UPDATE jedi_datasets SET nfilesfinished = nfilesfinished - 1 WHERE type = 'log' AND nfilesfinished > 0",
-    "production_systems_are_served": "INSERT INTO t_task (taskid, status, jedi_task_parameters) VALUES (1, 'broken', '{}')",
+    "production_systems_are_served": "INSERT INTO t_task (status, jedi_task_parameters) VALUES ('broken', '{}')",
     "production_systems_are_told": f"""
         UPDATE messages_out SET position = id;
         INSERT INTO messages_out_readers (name, position) SELECT 'production_systems', max(id) FROM messages_out;
