@@ -38,6 +38,7 @@ class Held(NamedTuple):
     attempt: int
     started: datetime
     moved_at: datetime
+    created: datetime
     active: int
 
     @property
@@ -76,7 +77,7 @@ WITH free AS (
 UPDATE transfer_requests q SET lockedby = %(me)s, lease_until = %(until)s FROM free, transfer_rules r
  WHERE q.id = free.id AND r.id = q.rule_id
 RETURNING q.id, q.rule_id, r.kind, q.scope, q.lfn, q.bytes, q.adler32, q.source, q.destination, q.attempt, q.started, q.moved_at,
-          (SELECT count(*) FROM transfer_requests a WHERE a.status = 'active' AND a.source = q.source
+          q.created, (SELECT count(*) FROM transfer_requests a WHERE a.status = 'active' AND a.source = q.source
                                                      AND a.destination = q.destination)
 """
 

@@ -22,6 +22,7 @@ from tasks_app.worker_node.pilot.stageout import make_folders, sync_folder
 from tasks_app.worker_node.pilot.storage import Place, place
 
 BLOCK = 1 << 20
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class BadFileError(Exception):
@@ -30,6 +31,10 @@ class BadFileError(Exception):
 
 class NoCopyError(Exception):
     """The file cannot be copied now; the sentence says why. It may be tried again."""
+
+
+class NoRoomError(NoCopyError):
+    """The destination has no room for the file; nothing of it is left there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ def is_there(where: Place, content: Content, *, may_be_bad: bool = False) -> boo
 def copy_on(root: Path, scope: str, lfn: str, where: Place, part: Path, content: Content, most: int) -> tuple[int, int]:
     """Append up to `most` bytes of the source to the part. Returns how many it had and has.
 
-    Raises BadFileError when the source is not there, or shorter than it should be, and NoCopyError.
+    Raises BadFileError when the source is not there, or shorter than it should be, NoCopyError, and NoRoomError when the
+    destination is full.
     """
     source = place_of(root, scope, lfn).path
     try:
@@ -110,6 +116,9 @@ def copy_on(root: Path, scope: str, lfn: str, where: Place, part: Path, content:
                 reader.seek(had)
                 return had, had + _append(reader, writer, min(most, size - had))
         except OSError as exc:
+            if exc.errno in FULL:
+                part.unlink(missing_ok=True)  # others need what it has taken
+                raise NoRoomError(_said(exc)) from exc
             raise NoCopyError(_said(exc)) from exc
 
 
@@ -124,7 +133,7 @@ def _append(reader: IO[bytes], writer: IO[bytes], most: int) -> int:
 
 
 def _said(exc: OSError) -> str:
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+    if exc.errno in FULL:
         return "the destination is full"
     return f"it cannot be written: {exc.strerror or exc}"
 

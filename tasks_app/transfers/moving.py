@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -20,10 +21,11 @@ from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.transfer_states import ReplicaStatus, TransferStatus
 from tasks_app.transfers import file_copies, replicas
 from tasks_app.transfers.claiming import Held, Link, claim, free_dead
-from tasks_app.transfers.file_copies import BadFileError, Content, NoCopyError
+from tasks_app.transfers.file_copies import BadFileError, Content, NoCopyError, NoRoomError
 from tasks_app.transfers.link_settings import MoverSettings, mover_settings
 from tasks_app.transfers.requesting import source_of
-from tasks_app.transfers.rules.pace import MB, LinkPace, allowance
+from tasks_app.transfers.room import Room, room_now
+from tasks_app.transfers.rules.pace import MB, ROOM_FOR, LinkPace, allowance
 from tasks_app.transfers.storages import Storage, local_storages
 from tasks_app.transfers.turn_books import Step, book
 
@@ -49,6 +51,7 @@ class Turn:
     stores: Mapping[str, Storage]
     now: datetime
     left: int
+    room: Room
     freed: dict[Link, list[datetime]] = field(default_factory=lambda: defaultdict(list))
     bad: frozenset[tuple[str, str, str]] = frozenset()
 
@@ -61,10 +64,13 @@ class Turn:
         try:
             return self._step(held)
         except BadFileError as exc:
+            self.room.left.pop(held.id, None)
             source = self._place(held.source, held)
             return replace(failed, error=f"{exc} at {held.source}", bad_source=True, source_url=file_url(source.path))
         except NoCopyError as exc:
-            return replace(failed, error=str(exc))
+            self.room.left.pop(held.id, None)
+            waits = isinstance(exc, NoRoomError) and self.now < held.created + ROOM_FOR
+            return replace(failed, error=str(exc), waits=waits)
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)
@@ -85,7 +91,9 @@ class Turn:
         pace = self.settings.pace(held.source, held.destination, source.is_tape)
         most = allowance(pace, held.active, held.started, held.moved_at, self.now)
         most = self.left if most is None else min(most, self.left)
+        self._check_room(held, part)
         had, has = file_copies.copy_on(source.path, held.scope, held.lfn, where, part, content, most)
+        self.room.note(held.id, held.destination, has, held.size)
         self.left -= has - had
         at = self._used_until(held, pace, has - had)
         if has < held.size:
@@ -93,6 +101,13 @@ class Turn:
         file_copies.conclude(source.path, held.scope, held.lfn, where, part, content, replaces=is_bad)
         self.freed[held.link].append(at)
         return replace(done, at=at)
+
+    def _check_room(self, held: Held, part: Path) -> None:
+        try:
+            self.room.check(held.id, held.destination, part, held.size)
+        except NoRoomError:
+            part.unlink(missing_ok=True)  # what an earlier attempt has left takes room from others
+            raise
 
     def _checked(self, held: Held) -> file_copies.Place:
         """The place of the copy. Raises NoCopyError when one of the two storages serves no transfers."""
@@ -125,7 +140,7 @@ def move(now: datetime) -> Moved:
     settings, stores = mover_settings(), local_storages()
     with hot_cursor() as cursor:
         free_dead(cursor)
-    turn = Turn(settings, stores, now, settings.turn_bytes)
+    turn = Turn(settings, stores, now, settings.turn_bytes, room_now(stores))
     seen: list[int] = []
     ended = 0
     while turn.left > 0 and len(seen) < FILES_A_TURN:

@@ -35,7 +35,7 @@ class Step:
     at           up to when its part of the link is used; the end of one that is done
     url          where the copy lies; `source_url`: where it was read
     bad_source   the source is no good
-    waits        why nothing could be done: not an attempt that failed
+    waits        there is no room for it yet: not an attempt that failed
     """
 
     held: Held
@@ -46,6 +46,7 @@ class Step:
     source_url: str = ""
     error: str = ""
     bad_source: bool = False
+    waits: bool = False
 
 
 def book(steps: Sequence[Step], settings: MoverSettings, stores: Mapping[str, Storage], now: datetime) -> int:
@@ -142,23 +143,24 @@ def _try_again(
         found = places[s.held.scope, s.held.lfn]
         # What a job has just stored is in no catalogue yet: there is only the place where it lies.
         source = source_of(found, s.held.destination, stores, failed=s.held.source)
-        if s.held.kind == TransferKind.GATHER:
+        if s.held.kind == TransferKind.GATHER or s.waits:
             source = s.held.source
-        due = next_try(s.held.attempt, settings.attempts, settings.wait, now)
+        due = now + settings.wait if s.waits else next_try(s.held.attempt, settings.attempts, settings.wait, now)
         if due is not None and s.bad_source and source not in ("", s.held.source):
             due = now
         if due is None:
             failed.append(s)
             source = s.held.source  # whose link it was that failed
-        rows.append((s.held.id, "failed" if due is None else "queued", source, due, s.error))
-    ids, statuses, sources, dues, errors = zip(*rows, strict=True)
+        rows.append((s.held.id, "failed" if due is None else "queued", source, due, s.error, int(s.waits)))
+    ids, statuses, sources, dues, errors, waits = zip(*rows, strict=True)
     cursor.execute(
         """UPDATE transfer_requests q SET status = n.status, source = n.source, next_try = n.due, error = left(n.error, 500),
                   ended = CASE WHEN n.status = 'failed' THEN %s::timestamptz END, bytes_copied = 0, lockedby = '',
-                  lease_until = NULL
-             FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::text[]) n (id, status, source, due, error)
+                  lease_until = NULL, attempt = q.attempt - n.waits
+             FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::bigint[])
+                  n (id, status, source, due, error, waits)
             WHERE q.id = n.id""",
-        [now, numbers(ids), texts(statuses), texts(sources), list(dues), texts(errors)],
+        [now, numbers(ids), texts(statuses), texts(sources), list(dues), texts(errors), numbers(waits)],
     )
     return failed
 

@@ -9,6 +9,8 @@ from typing import Final
 
 MB: Final = 1_000_000
 LONGEST_WAIT: Final = timedelta(hours=1)
+ROOM_FOR: Final = timedelta(days=1)
+"""After so long a copy for which there is no room has failed, and is tried as often as any."""
 SAVED_UP: Final = timedelta(seconds=30)
 """A link whose time was not used, as nobody ran, is not faster than usual for longer than this."""
 

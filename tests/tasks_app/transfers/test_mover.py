@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
@@ -183,6 +186,85 @@ def test_a_link_to_an_original_that_is_no_good_is_replaced_by_a_copy(site: Stora
     assert site.path("A_DISK", "f1").is_symlink() == (left == "the file")
     assert left != "something else" or original.read_bytes() == b"changed", "what is the owner's stays"
     assert not FileReplica.objects.filter(status="bad").exists() and not site.parts()
+
+
+def _large(site: Storages, lfns: list[str], part_of_free: float) -> None:
+    """Files that would take so much of what is free, with nothing in them."""
+    disk = os.statvfs(site.root)
+    size = int(disk.f_bavail * disk.f_frsize * part_of_free)
+    site.dataset("lab.in", "A_DISK", lfns)
+    for lfn in lfns:
+        os.truncate(site.path("A_DISK", lfn), size)
+    CatalogueFile.objects.update(size=size)
+
+
+def test_a_copy_for_which_there_is_no_room_waits_and_at_last_fails(site: Storages) -> None:
+    site.now = timezone.now()
+    configure("TRANSFER_ATTEMPTS", 2)
+    configure("LINK_RATE", 0.0001)
+    _large(site, ["f1"], 1.5)
+    rule_id = site.rule("B_DISK", ["f1"])
+    for _ in range(4):
+        site.turn(61)
+        request = TransferRequest.objects.get()
+        assert (request.status, request.attempt) == ("queued", 0), "waiting is no attempt that failed"
+        assert request.error.startswith("no room at B_DISK: ") and request.error.endswith(" wanted")
+        assert not site.parts()
+    site.turn(24 * 3600)
+    assert (TransferRequest.objects.get().attempt, rule(rule_id).status) == (1, "active")
+    site.turn(3600)
+    assert rule(rule_id).status == "failed"
+    assert rule(rule_id).error.startswith("f1 could not be copied to B_DISK: no room at B_DISK: ")
+
+
+def test_what_a_copy_has_still_to_write_is_not_free_for_another(site: Storages) -> None:
+    site.now = timezone.now()
+    configure("LINK_RATE", 0.0001)
+    _large(site, ["f1", "f2"], 0.6)
+    first, second = site.rule("B_DISK", ["f1"]), site.rule("B_DISK", ["f2"])
+    site.turn()
+    for _ in range(2):
+        site.turn(10)
+    copying, waiting = TransferRequest.objects.order_by("id")
+    assert copying.status == "active" and copying.bytes_copied > 0
+    assert (waiting.status, waiting.attempt, waiting.error[:17]) == ("queued", 0, "no room at B_DISK")
+    assert len(site.parts()) == 1
+    with transaction.atomic(), hot_cursor() as cursor:
+        requesting.cancel(cursor, [first], "nobody wants it")
+    for _ in range(3):
+        site.turn(61)
+    assert states(second) == ["active"] and TransferRequest.objects.get(rule_id=second).bytes_copied > 0
+
+
+FILL = """
+import sys
+from pathlib import Path
+import django
+django.setup()
+from tasks_app.transfers import file_copies
+from tasks_app.transfers.file_copies import Content
+source, target = map(Path, sys.argv[1:])
+where = file_copies.place_of(target, "lab", "f1")
+try:
+    file_copies.copy_on(source, "lab", "f1", where, file_copies.part_of(where, 1), Content(2 << 20, ""), 2 << 20)
+except file_copies.NoCopyError as exc:
+    print(type(exc).__name__, exc, [path.name for path in target.rglob("*") if path.is_file()])
+"""
+
+
+def test_a_storage_that_fills_up_gets_back_what_the_copy_has_taken(site: Storages) -> None:
+    site.put("A_DISK", "f1", bytes(2 << 20))
+    small = f'mount -t tmpfs -o size=1m none "$2" && exec {sys.executable} -c "$0" "$1" "$2"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", small, FILL]
+    done = subprocess.run(
+        [*command, str(site.root / "A_DISK"), str(site.root / "B_DISK")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "DJANGO_SETTINGS_MODULE": "jedisite.settings"},
+    )
+    if done.stderr.startswith(("unshare:", "mount:")):
+        pytest.skip(f"this machine lets nobody mount a small storage: {done.stderr}")
+    assert done.stdout.strip() == "NoRoomError the destination is full []", done.stderr
 
 
 def test_without_any_good_copy_it_fails_and_says_so(site: Storages) -> None:
