@@ -584,7 +584,7 @@ def test_a_task_that_is_done_and_is_submitted_again_says_that_nothing_runs() -> 
     after = task(first.task_id)
     assert (after.status, after.end_time, Command.objects.count()) == ("done", before.end_time, 0)
     add_files("lab.t.in", [5])
-    assert "runs again" in again().decision.sentence
+    assert "is being run again" in again().decision.sentence
 
 
 def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
