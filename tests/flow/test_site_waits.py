@@ -31,6 +31,7 @@ from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, site_statistics
 from tasks_app.counts import statistics
 from tasks_app.generation import prepro
+from tasks_app.generation.grid_view import GridView
 from tasks_app.lifecycle import claims, site_waits, task_moves
 from tasks_app.models import Task, TaskStatusLog
 from tests.flow.driving import SITE, add_dataset, add_queue, jobs, parameters, reads, status, submit, task
@@ -305,9 +306,9 @@ def test_a_change_while_a_preprocessing_step_is_decided_is_not_lost() -> None:
     made = wants_preprocessing()
     claimed = prepro.claim(1)
     now = timezone.now()
-    grid = statistics.current_grid(now)
+    view = GridView(statistics.current_grid(now))
     open_queue()
-    prepro.generate(claimed, grid, now, now)
+    prepro.generate(claimed, view, now, now)
     assert status(made) == "pending"
     later(timedelta(seconds=10))
     assert pending.run().items == 1 and status(made) == "topreprocess"
