@@ -9,17 +9,12 @@ import re
 from typing import Final
 
 _BLANKS: Final = " \t\r\n"
-_WORD: Final = re.compile(
-    rf"""(?:[^{_BLANKS}'"\\]++|'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.)++""",
-    re.DOTALL,
-)
-"""What was read is never read again, hence the doubled signs."""
-_NOT_PLAIN: Final = re.compile(r"""['"\\]""")
-_PIECE: Final = re.compile(r"""[^'"\\]++|'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.""", re.DOTALL)
-_ESCAPED: Final = re.compile(r"""\\(["\\])""")
-"""Between double quotes; before other characters the backslash stays."""
-_BLANK: Final = re.compile(rf"[{_BLANKS}]++")
-_OPEN_ESCAPE: Final = re.compile(r"""(?:"(?:[^"\\]++|\\.)*+)?\\\Z""", re.DOTALL)
+_BLANK: Final = re.compile(rf"[{_BLANKS}]+")
+# No repeated groups: the possessive ones of Python before 3.11.5 match wrongly, and the others remember each turn.
+_PLAIN: Final = re.compile(rf"""[^{_BLANKS}'"\\]+""")
+_IN_QUOTES: Final = re.compile(r"""["\\]""")
+_UNCLOSED: Final = "No closing quotation"
+_UNESCAPED: Final = "No escaped character"
 
 
 def words_of(text: str) -> list[str]:
@@ -31,23 +26,39 @@ def words_of(text: str) -> list[str]:
             at = blank.end()
         if at == end:
             return words
-        found = _WORD.match(text, at)
-        stop = found.end() if found else at
-        if stop < end and text[stop] not in _BLANKS:
-            raise ValueError("No escaped character" if _OPEN_ESCAPE.match(text, stop) else "No closing quotation")
-        word = text[at:stop]
-        words.append(_unquoted(word) if _NOT_PLAIN.search(word) else word)
-        at = stop
+        pieces: list[str] = []
+        while at < end and text[at] not in _BLANKS:
+            piece, at = _piece(text, at)
+            pieces.append(piece)
+        words.append("".join(pieces))
 
 
-def _unquoted(word: str) -> str:
-    pieces = _PIECE.findall(word)
-    for at, piece in enumerate(pieces):
-        first = piece[0]
-        if first == "'":
-            pieces[at] = piece[1:-1]
-        elif first == '"':
-            pieces[at] = _ESCAPED.sub(r"\1", piece[1:-1]) if "\\" in piece else piece[1:-1]
-        elif first == "\\":
-            pieces[at] = piece[1]
-    return "".join(pieces)
+def _piece(text: str, at: int) -> tuple[str, int]:
+    """What stands at a place up to the next sign, or the next quotation, or an escaped character; and where it ends."""
+    if plain := _PLAIN.match(text, at):
+        return plain[0], plain.end()
+    if text[at] == "'":
+        stop = text.find("'", at + 1)
+        if stop < 0:
+            raise ValueError(_UNCLOSED)
+        return text[at + 1 : stop], stop + 1
+    if text[at] == '"':
+        return _quoted(text, at + 1)
+    if at + 1 == len(text):
+        raise ValueError(_UNESCAPED)
+    return text[at + 1], at + 2
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    """What stands between double quotes, where the backslash stays before other characters than these two."""
+    parts: list[str] = []
+    while found := _IN_QUOTES.search(text, at):
+        parts.append(text[at : found.start()])
+        at = found.end()
+        if found[0] == '"':
+            return "".join(parts), at
+        if at == len(text):
+            raise ValueError(_UNESCAPED)
+        parts.append(text[at] if text[at] in '"\\' else f"\\{text[at]}")
+        at += 1
+    raise ValueError(_UNCLOSED)

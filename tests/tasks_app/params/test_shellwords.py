@@ -21,6 +21,8 @@ MB_8 = 8_000_000
 EVIL = {
     "one word": "a" * MB_8,
     "long words": ("a" * 200_000 + " ") * 40,
+    "many pieces": "a'b'" * (MB_8 // 64),
+    "escaped signs": '"' + "\\a" * (MB_8 // 32) + '"',
     "long quoted words": ("'" + "a" * 200_000 + "' ") * 40,
 }
 
@@ -37,6 +39,7 @@ def outcome(split: Callable[[str], list[str]], text: str) -> list[str] | str:
 @example("'a\\")
 @example('a "b\\')
 @example("a\\")
+@example("\\\\'")
 @example("'' \"\" ''''")
 def test_words_are_those_of_shlex(text: str) -> None:
     assert outcome(words_of, text) == outcome(shlex.split, text)
