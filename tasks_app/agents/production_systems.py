@@ -19,7 +19,7 @@ MESSAGES = 5000
 def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = None) -> Pass:
     """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds."""
     now = now or timezone.now()
-    roles, served, refused = production_systems.roles_in_turn(now), 0, 0
+    roles, served, refused = production_systems.roles_that_wait(), 0, 0
     for serve in (lambda role: production_systems.import_next(role, now), production_systems.give_next_command):
         # A row of each role in turn, and as many commands as tasks: a flood of one delays no other.
         left, until = list(roles), served + limit

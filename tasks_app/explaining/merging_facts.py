@@ -8,7 +8,7 @@ from tasks_app.domain.states import JobStatus
 from tasks_app.generation.merge_turns import WAITS
 from tasks_app.models import Job, JobRetryHistory, Task
 from tasks_app.models.job import JobColumns
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+from tasks_app.refining.offered import MERGES
 
 SHOWN = 10
 
@@ -25,7 +25,7 @@ class Merging:
 def of_job(job: JobColumns) -> Merging | None:
     """None for a job that has nothing to do with merging."""
     links = JobRetryHistory.objects.filter(relation_type="merge", task_id=job.task_id)
-    if job.processing_type == PROCESSING_TYPE:
+    if job.processing_type == MERGES:
         made_by = list(
             links.filter(new_job_id=job.id).order_by("old_job_id").values_list("old_job_id", flat=True)[: SHOWN + 1]
         )

@@ -15,8 +15,8 @@ from tasks_app.generation.rules.sources import DatasetRow
 from tasks_app.generation.turn_facts import TurnFacts, masters_of, read_turn, row_of, stream_of
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+from tasks_app.refining.offered import MERGES
 from tasks_app.refining.policy import Transforms
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, merge_name_fields
 from tasks_app.splitting.merging import Heap, merged_streams
@@ -133,7 +133,7 @@ def _facts(first: TurnFacts) -> TaskFacts:
     spec = first.raw.get("mergeSpec") or {}
     facts = replace(
         first.facts,
-        processing_type=PROCESSING_TYPE,
+        processing_type=MERGES,
         priority=PRIORITY,
         cpu_limit_s_per_mb=0,
         transformation=spec.get("transPath") or Transforms().merge,

@@ -33,7 +33,7 @@ from tasks_app.generation.rules.merge_plan import MASTER, plan_merges
 from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, store
 from tasks_app.models import Dataset, Task
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+from tasks_app.refining.offered import MERGES
 from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.merging import Heap, nothing_more
 from tasks_app.submission import sandboxes
@@ -82,7 +82,7 @@ _OPEN = sorted(
 def load_heaps(task_id: int | None = None) -> dict[int, list[Heap]]:
     """What waits to be merged, by task, the most urgent first; of one task if one is given. Nothing is locked."""
     with hot_cursor() as cursor:
-        values = {"statuses": sorted(MERGED_IN), "task": task_id, "open": _OPEN, "merges": PROCESSING_TYPE}
+        values = {"statuses": sorted(MERGED_IN), "task": task_id, "open": _OPEN, "merges": MERGES}
         cursor.execute(_HEAPS, values)
         found: dict[int, list[Heap]] = {}
         for task, site, producers, files, size, events, newest, jobs_open, input_left in cursor:

@@ -11,7 +11,7 @@ from tasks_app.domain.priorities import Boost, SerialPriority, Who, boost_of, re
 from tasks_app.domain.states import JOB_OPEN
 from tasks_app.domain.users_work import is_users, users_jobs
 from tasks_app.generation.rules.common_facts import TaskFacts
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+from tasks_app.refining.offered import MERGES
 
 _COUNTS = f"""
 SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '') ELSE '' END, coalesce(workinggroup, ''),
@@ -52,5 +52,5 @@ def _who(user: str, working_group: str | None) -> Who:
 
 def _read() -> Counter[Who]:
     with hot_cursor() as cursor:
-        cursor.execute(_COUNTS, [sorted(JOB_OPEN), PROCESSING_TYPE])
+        cursor.execute(_COUNTS, [sorted(JOB_OPEN), MERGES])
         return Counter({(user, group): count for user, group, count in cursor})

@@ -99,13 +99,11 @@ class Served:
     error: str = ""
 
 
-def roles_in_turn(now: datetime) -> list[str]:
-    """Roles whose rows wait, each time beginning with another one, so that nobody is always the last."""
+def roles_that_wait() -> list[str]:
+    """Roles that have written rows which wait."""
     with connection.cursor() as cursor:
         cursor.execute(_ROLES)
-        roles = [role for (role,) in cursor.fetchall()]
-    first = int(now.timestamp()) % len(roles) if roles else 0
-    return roles[first:] + roles[:first]
+        return [role for (role,) in cursor.fetchall()]
 
 
 def import_next(role: str, now: datetime) -> Served | None:

@@ -12,7 +12,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 from tasks_app.outcomes.outcomes import Outcome, book
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+from tasks_app.refining.offered import MERGES
 
 
 class KillOrder(NamedTuple):
@@ -107,7 +107,7 @@ def end_jobs(
             """SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0 FROM jobs
                 WHERE jeditaskid = %s AND jobstatus = ANY(%s) AND (%s OR processingtype IS DISTINCT FROM %s)
                 ORDER BY pandaid FOR UPDATE""",
-            [task_id, sorted(wanted), not keep_unmerged, PROCESSING_TYPE],
+            [task_id, sorted(wanted), not keep_unmerged, MERGES],
         )
         orders = [
             KillOrder(job, task_id, KilledJob(JobStatus(status), label, event_service), code, reason)

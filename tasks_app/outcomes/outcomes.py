@@ -24,6 +24,7 @@ from tasks_app.inputs import readers
 from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
 from tasks_app.outcomes import unmerged
+from tasks_app.refining.offered import MERGES
 from tasks_app.retries import apply_rules
 from tasks_app.retries.rules.rule_effects import MOST_SPARED
 
@@ -135,7 +136,7 @@ def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, 
     cursor.execute(
         """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s, coalesce(produsername, '') FROM jobs
             WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",
-        [unmerged.PROCESSING_TYPE, sorted(wanted)],
+        [MERGES, sorted(wanted)],
     )
     before = {row[0]: Before(*row[1:]) for row in cursor}
     waiting = [i for i, b in before.items() if b.status == JobStatus.MERGING and not wanted[i].merge_is_over]

@@ -21,10 +21,7 @@ from tasks_app.lifecycle import dataset_moves, file_ends
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.outcomes.shared_datasets import at_work
-from tasks_app.refining.offered import MERGES
 
-PROCESSING_TYPE: Final = MERGES
-"""The processing type of merge jobs."""
 MERGED: Final = "merged"
 NOT_MERGED: Final = "notmerged"
 """What a line of `job_output_report` says of a job whose merge is over."""

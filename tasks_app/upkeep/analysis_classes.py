@@ -26,8 +26,8 @@ from tasks_app.domain.scopes import scope_of_user
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL
 from tasks_app.models import Task
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining.offered import MERGES
 from tasks_app.submission import parameter_changes
 
 ME = "classes"
@@ -64,7 +64,7 @@ def classify(now: datetime) -> Classified:
 
 # --- queues ---
 
-_SAMPLE = f"""(({{job}}.gshare = '{USERS}' AND {{job}}.processingtype = '{PROCESSING_TYPE}')
+_SAMPLE = f"""(({{job}}.gshare = '{USERS}' AND {{job}}.processingtype = '{MERGES}')
                OR {{job}}.processingtype LIKE 'gangarobot%%')"""
 _WAITS = f"""
 WITH started AS (
@@ -88,7 +88,7 @@ SELECT j.computingsite, count(*), avg(extract(epoch FROM %(now)s - j.creationtim
   FROM jobs j JOIN unnest(%(queues)s::text[], %(means)s::float8[]) AS m (queue, mean) ON m.queue = j.computingsite
   LEFT JOIN queues q ON q.name = j.computingsite
  WHERE (j.jobstatus IN ('activated', 'sent') OR (j.jobstatus = 'starting' AND q.workflow LIKE '%%push%%'))
-   AND j.gshare = '{USERS}' AND j.processingtype = '{PROCESSING_TYPE}'
+   AND j.gshare = '{USERS}' AND j.processingtype = '{MERGES}'
    AND extract(epoch FROM %(now)s - j.creationtime) > m.mean
  GROUP BY 1
 """  # noqa: S608 - constants

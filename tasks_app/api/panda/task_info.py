@@ -18,7 +18,7 @@ from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.domain.states import JobStatus
 from tasks_app.models import Dataset, File, Job, JobArchive, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.outcomes.unmerged import PROCESSING_TYPE
+from tasks_app.refining.offered import MERGES
 
 MOST_IDS = 100_000
 MOST_FILES = 100_000
@@ -94,7 +94,7 @@ def get_details(ask: Ask, task: Task) -> HttpResponse:
     for model in (JobArchive, Job):
         rows: QuerySet[Any, Any] = model.objects.filter(task_id=task.id).order_by("-id")
         for job_id, kind in rows.values_list("id", "processing_type")[:MOST_IDS]:
-            (merges if kind == PROCESSING_TYPE else jobs).append(job_id)
+            (merges if kind == MERGES else jobs).append(job_id)
     found: dict[str, Any] = {
         "jediTaskID": task.id,
         "inDS": _names(d.container_name or d.name for d in inputs if d.type == "input"),
