@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 
 from events_app.models import Event
+from events_app.rules.range_ids import RangeIdError, parse_range_id
 from jedisite.identity.callers import Right
 from tasks_app.api.panda.call_params import Id, JsonList, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
@@ -79,10 +80,13 @@ def _updated(items: list[Any]) -> list[bool | None]:
 
 
 def _answer(said: Any) -> bool | None:
-    known = isinstance(said, Mapping) and isinstance(said.get("eventRangeID"), str)
-    parts = said["eventRangeID"].split("-") if known else []
-    whole = len(parts) == 5 and all(part.isascii() and part.isdecimal() for part in parts)
-    return None if whole and said.get("eventStatus") in IGNORED else False
+    if not isinstance(said, Mapping):
+        return False
+    try:
+        parse_range_id(said.get("eventRangeID"))
+    except RangeIdError:
+        return False
+    return None if said.get("eventStatus") in IGNORED else False
 
 
 @call("event/acquire_event_ranges", "POST", Right.PILOT, AcquireRangesParams)

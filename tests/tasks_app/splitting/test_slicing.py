@@ -52,6 +52,42 @@ def test_what_a_file_leaves_continues_in_the_next() -> None:
     assert spans(slice_events(files, 10)) == [("a", 0, 9), ("a", 10, 19), ("a", 20, 24), ("b", 0, 4), ("b", 5, 7)]
 
 
+@pytest.mark.parametrize(
+    ("files", "options", "expected"),
+    [
+        (
+            [("F1", 150), ("F2", 150), ("F3", 100)],
+            {"per_slice": 100},
+            "F1 0-99 1, F1 100-149 101, F2 0-49 151, F2 50-149 201, F3 0-99 301",
+        ),
+        (
+            [("A", 250), ("B", 120)],
+            {"per_slice": 100, "even": True},
+            "A 0-83 1, A 84-167 85, A 168-249 169, B 0-59 251, B 60-119 311",
+        ),
+        (
+            [("A", 2000), ("B", 2000)],
+            {"per_slice": 1000, "first_event": 101},
+            "A 0-999 101, A 1000-1999 1101, B 0-999 2101, B 1000-1999 3101",
+        ),
+    ],
+    ids=["nEventsPerJob", "tgtNumEventsPerJob", "firstEvent"],
+)
+def test_records_of_the_worked_examples(files: list[tuple[str, int]], options: dict[str, Any], expected: str) -> None:
+    slices = slice_events([SourceFile(*file) for file in files], **options)
+    assert ", ".join(f"{s.lfn} {s.start_event}-{s.end_event} {s.first_event}" for s in slices) == expected
+
+
+def test_short_files_give_complete_records_only() -> None:
+    files = without_short_tails([SourceFile("A", 95), SourceFile("B", 230), SourceFile("C", 40)], 50, 100)
+    slices = slice_events(list(files), 50)
+    assert [(*span, s.first_event) for s in slices for span in spans([s])] == [
+        ("A", 0, 49, 1),
+        ("B", 0, 49, 51),
+        ("B", 50, 99, 101),
+    ]
+
+
 def test_even_slices_divide_each_file_by_itself() -> None:
     files = [SourceFile("a", 25), SourceFile("b", 8)]
     assert spans(slice_events(files, 10, even=True)) == [("a", 0, 8), ("a", 9, 17), ("a", 18, 24), ("b", 0, 7)]

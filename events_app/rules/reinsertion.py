@@ -1,0 +1,42 @@
+"""Ranges of a record that is tried again in a new jobset: what becomes of the old ones, and which are made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from events_app.rules.event_states import HANDED_OUT, EventAct, EventStatus, Owner, Sweep
+from events_app.rules.range_blocks import RangeBlock
+
+_MERGED: Final = Sweep(EventAct.LOSE, Owner.FILES, among=frozenset({EventStatus.MERGED}))
+DISCARDING: Final = (Sweep(EventAct.DISCARD, Owner.FILES), Sweep(EventAct.CANCEL, Owner.FILES), _MERGED)
+"""What was processed is thrown away, what was not is cancelled, and so is what was merged: its output is no more."""
+KEEPING: Final = (
+    Sweep(EventAct.COMPLETE, Owner.FILES),
+    Sweep(EventAct.CANCEL, Owner.FILES, spares_jumbo=True),
+    _MERGED,
+)
+"""With notDiscardEvents what was processed is done, and jumbo jobs keep what they have."""
+
+
+def sweeps_before(*, keeps_events: bool) -> tuple[Sweep, ...]:
+    """What happens to the ranges of the record before new ones are made, in this order. Failures are then handled."""
+    return KEEPING if keeps_events else DISCARDING
+
+
+def is_kept(status: EventStatus, *, jumbo: bool, keeps_events: bool) -> bool:
+    """Whether a range need not be made anew: it is done, or a jumbo job is about to process it."""
+    return keeps_events and (status is EventStatus.DONE or (jumbo and status in HANDED_OUT))
+
+
+class Reinsertion(NamedTuple):
+    """The blocks to insert. `all_done`: none, so the job has nothing to process and goes to its merge at once (allOkEvents)."""
+
+    blocks: list[RangeBlock]
+    all_done: bool
+
+
+def to_insert(blocks: Sequence[RangeBlock], kept: Mapping[int, Collection[int]]) -> Reinsertion:
+    """What is inserted of the ranges of a new jobset, when those in `kept` (first events, by file) are there already."""
+    left = [part for block in blocks for part in block.without(kept.get(block.file_id, ()))]
+    return Reinsertion(left, not left)
