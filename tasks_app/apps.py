@@ -15,7 +15,7 @@ class TasksConfig(AppConfig):
         from django.core import checks
         from django.db.models.signals import post_delete
 
-        from brokerage_app.grid import configuring, queue_deleting
+        from brokerage_app.grid import configured_names, queue_deleting
         from jedisite.agents.registry import REGISTRY
         from jedisite.management.command_line import SET
         from tasks_app.configured import timeout_limits
@@ -27,5 +27,5 @@ class TasksConfig(AppConfig):
         REGISTRY.look_in("tasks_app.agents")
         partitioned.register()
         queue_deleting.register(site_use.held)
-        configuring.check_labels_by(lambda: known_names.Tables().labels)
+        configured_names.check_labels_by(lambda: known_names.Tables().labels)
         post_delete.connect(user_secrets.forget, sender=settings.AUTH_USER_MODEL)

@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from brokerage_app.grid.configuring import label_fault
+from brokerage_app.grid.configured_names import Names
 from brokerage_app.models import GdpConfig
 from brokerage_app.policy.configuration import problem_of
 from brokerage_app.policy.parameter import Parameter, Type
@@ -76,7 +76,7 @@ class GdpConfigForm(forms.ModelForm):
         )
         if problem is not None:
             self.add_error(problem[0] if problem[0] in self.fields else None, f"{problem[1]}.")
-        elif fault := label_fault(component, key):
+        elif fault := Names().fault(component, key):
             self.add_error("key", sentence(fault))
         return values
 

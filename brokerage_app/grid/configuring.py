@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
 from typing import Any
 
 from django.db import transaction
 
 from brokerage_app.grid import configured
+from brokerage_app.grid.configured_names import Names
 from brokerage_app.models import GdpConfig
 from brokerage_app.policy.configuration import problem_of
 from brokerage_app.policy.parameter import Parameter, Type, UnknownParameterError
 from brokerage_app.policy.parameters import nearest, parse_key
 from jedisite import audit
-from jedisite.vocabulary.words import rather
 
 
 class BadValueError(ValueError):
     """The value is not of the parameter's type or out of its bounds; the sentence says which."""
-
-
-_labels: list[Callable[[], Collection[str]]] = []
-
-
-def check_labels_by(labels: Callable[[], Collection[str]]) -> None:
-    """From now on values for a label are taken for these only: tasks of others are refused, so that nobody would read them."""
-    _labels.append(labels)
-
-
-def label_fault(component: str, key: str) -> str:
-    """The sentence on a key for a label that no task can have; "" for one that a task can have, and for other keys."""
-    parsed = parse_key(component, key)
-    if not _labels or parsed is None or parsed[0].per[:1] != ("label",) or not parsed[1]:
-        return ""
-    suffix, known = parsed[1], {label for labels in _labels for label in labels()}
-    if any(f"{suffix}_".startswith(f"{label}_") for label in known):
-        return ""
-    label = suffix if len(parsed[0].per) == 1 else suffix.partition("_")[0]
-    return rather(f"no task can have the label {label}, for which {key} of {component} would be", label, known)
 
 
 def parameter_of(component: str, key: str) -> Parameter:
@@ -61,7 +40,7 @@ def set_value(component: str, key: str, value: str, *, vo: str = "", by: str, re
     problem = problem_of(parameter.app, component, key, stored, parameter.type.value, text)
     if problem is not None:
         raise BadValueError(problem[1])
-    if fault := label_fault(component, key):
+    if fault := Names().fault(component, key):
         raise UnknownParameterError(fault)
     row = _locked(parameter, component, key, vo)
     before = None if row is None else _shown(row)

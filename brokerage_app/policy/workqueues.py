@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from brokerage_app.policy.attributes import TaskAttributes
 from brokerage_app.policy.criteria import Criteria, sentence
@@ -47,6 +47,24 @@ class QueueRow:
     @property
     def is_resource(self) -> bool:
         return self.function == RESOURCE
+
+
+class Numbered(Protocol):
+    """A row of the table, whoever has read it."""
+
+    id: int
+    partition_id: int | None
+    function: str | None
+
+
+def partitions_of(rows: Sequence[Numbered]) -> dict[int, int]:
+    """The id of the partition of each queue that is counted with it: of all sub queues but those that keep their own counts."""
+    there = {row.id for row in rows if row.partition_id == IS_PARTITION}
+    return {
+        row.id: row.partition_id
+        for row in rows
+        if row.partition_id is not None and row.partition_id in there and row.function != RESOURCE
+    }
 
 
 @dataclass(frozen=True, slots=True)

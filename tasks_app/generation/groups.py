@@ -17,7 +17,7 @@ from django.db.models.functions import JSONObject
 
 from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
 from brokerage_app.policy.throttle import Allowance
-from brokerage_app.policy.workqueues import IS_PARTITION, RESOURCE
+from brokerage_app.policy.workqueues import RESOURCE, partitions_of
 from jedisite import refusals
 from jedisite.database.sql import numbers as as_array
 from jedisite.database.sql import texts
@@ -92,13 +92,8 @@ def known_queues() -> Queues:
 
 def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Queues:
     rows, shares = list(queues), list(leaves)
-    there = {row.id for row in rows if row.partition_id == IS_PARTITION}
     resource = sorted(row.id for row in rows if row.function == RESOURCE)
-    partitions = {
-        row.id: row.partition_id
-        for row in rows
-        if row.partition_id is not None and row.partition_id in there and row.id not in resource
-    }
+    partitions = partitions_of(rows)
     rows = [row for row in rows if row.id not in partitions]
     names = {f"queue:{row.id}": row.name for row in rows if row.share is not None}
     names |= {f"share:{share.name}": share.name for share in shares if share.throttled != "N"}

@@ -1,7 +1,7 @@
-"""Running tasks with too many failed jobs, by the limits of their label and share, and the tasks that do the same.
+"""Running tasks with too many failed jobs, by the limits of their label and share or work queue, and the tasks that do the same.
 
-Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>, for a share of it, or by lost work). Tasks with
-noAutoPause are never paused, neither for themselves nor for a sibling.
+Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>, for a share or work queue of it, or by lost work). Tasks
+with noAutoPause are never paused, neither for themselves nor for a sibling.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tasks_app.configured import site_limits
 from tasks_app.domain.states import JOB_OPEN, TaskStatus
 from tasks_app.domain.throttling import FailureView, PauseLimits, auto_pause
 from tasks_app.domain.units import JOB_SCORE_HOURS
+from tasks_app.generation.groups import known_queues
 from tasks_app.models import Command, Task
 from tasks_app.params.splitrule import SplitRule
 
@@ -34,12 +35,12 @@ SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jo
          FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
           AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')) f
  WHERE t.status = 'running' AND coalesce(t.prodsourcelabel, '') = %s AND coalesce(t.gshare, '') = %s
-   AND coalesce(t.vo, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
+   AND coalesce(t.workqueue_id, 0) = %s AND coalesce(t.vo, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
 """  # noqa: S608 - constants
 
 
 def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
-    """The limits of tasks of a label and share; without a rate nothing is paused."""
+    """The limits of tasks of a label and a share, or a work queue; without a rate nothing is paused."""
 
     def percent(name: str) -> float | None:
         rate = site_limits.number(name, label, share, vo=vo) if share else site_limits.number(name, label, vo=vo)
@@ -55,13 +56,15 @@ def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
 
 def to_pause() -> dict[int, str]:
     """Why to pause each task that fails too much, and its siblings after it; those that a command waits for are left out."""
-    kinds = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", "gshare", "vo").distinct()
+    running = Task.objects.filter(status=TaskStatus.RUNNING)
+    kinds = running.values_list("prod_source_label", "gshare", "work_queue_id", "vo").distinct()
+    queues = known_queues()
     failing: dict[int, str] = {}
-    for label, share, vo in sorted({tuple(part or "" for part in kind) for kind in kinds}):
-        given = limits_for(label, share, vo)
+    for label, share, queue, vo in sorted({(a or "", b or "", c or 0, d or "") for a, b, c, d in kinds}):
+        given = limits_for(label, share or queues.all_names.get(f"queue:{queues.unit(queue)}", ""), vo)
         if given.max_failed_percent is None and given.max_lost_percent is None:
             continue
-        for task_id, view in _views(label, share, vo, given.min_jobs):
+        for task_id, view in _views(label, share, queue, vo, given.min_jobs):
             if step := auto_pause(view, given):
                 failing[task_id] = step.reason.detail
     wanted = _with_siblings(failing)
@@ -69,9 +72,9 @@ def to_pause() -> dict[int, str]:
     return {task_id: why for task_id, why in wanted.items() if task_id not in told}
 
 
-def _views(label: str, share: str, vo: str, min_jobs: int) -> list[tuple[int, FailureView]]:
+def _views(label: str, share: str, queue: int, vo: str, min_jobs: int) -> list[tuple[int, FailureView]]:
     with connection.cursor() as cursor:
-        cursor.execute(_VIEWS, [label, share, vo, min_jobs])
+        cursor.execute(_VIEWS, [label, share, queue, vo, min_jobs])
         rows = cursor.fetchall()
     rules = dict(Task.objects.filter(pk__in=[row[0] for row in rows]).values_list("id", "split_rule"))
     return [

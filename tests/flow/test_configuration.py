@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.grid.configuring import set_value, unset_value
-from brokerage_app.models import Queue
+from brokerage_app.models import Queue, WorkQueue
 from brokerage_app.policy.parameters import known
 from tasks_app.agents import adder, commando, job_generator, merger, refiner
 from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
@@ -165,10 +165,19 @@ def test_the_parameters_of_time_outs_have_the_defaults_of_the_table() -> None:
         assert timedelta(hours=known(component, key).default) == timeout_table.TABLE[name].default, name
 
 
-def test_tasks_are_paused_by_the_rate_of_their_share() -> None:
+@pytest.mark.parametrize("by", ["share", "work queue", "partition"])
+def test_tasks_are_paused_by_the_rate_of_their_share_or_queue(by: str) -> None:
     bad, other = failing_task("lab.bad", ""), failing_task("lab.other", "")
-    for made, share in ((bad, "MC 16 simul"), (other, "MC 16 evgen")):
-        update("jedi_tasks", "jeditaskid", made, gshare=share)
+    for made, name in ((bad, "MC 16 simul"), (other, "MC 16 evgen")):
+        queue = WorkQueue(name=name, type="user", vo="lab")
+        if by == "share":
+            update("jedi_tasks", "jeditaskid", made, gshare=name)
+            continue
+        if by == "partition":
+            whole = WorkQueue.objects.create(name=name, type="user", vo="lab", partition_id=-1)
+            queue = WorkQueue(name=f"part {made}", type="user", vo="lab", partition_id=whole.id)
+        queue.save()
+        update("jedi_tasks", "jeditaskid", made, workqueue_id=queue.id)
     Pilot(lambda job: "failed").work(12)
     adder.run()
     job_generator.run()

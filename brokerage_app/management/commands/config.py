@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from getpass import getuser
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from brokerage_app.grid import configured, configuring
-from brokerage_app.policy.configuration import Configuration
+from brokerage_app.grid import configured, configured_names, configuring
+from brokerage_app.policy.configuration import Configuration, Row
 from brokerage_app.policy.parameter import Parameter, UnknownParameterError
 from brokerage_app.policy.parameters import PARAMETERS, parse_key
 from jedisite.management.command_line import Parser, Suggesting
@@ -50,11 +51,12 @@ class Command(Suggesting):
 
     def _list(self, component: str | None, only_set: bool) -> None:
         found = configured.read()
+        bad = dict(configured_names.faults(found))
         wanted = [p for p in PARAMETERS if component in (None, p.component)]
         if not wanted:
             raise CommandError(f"there is no component {component}")
         for parameter in wanted:
-            rows = _rows_of(found, parameter)
+            rows = _rows_of(found, parameter, bad)
             if rows or not only_set:
                 unit = f" {parameter.unit}" if parameter.unit else ""
                 default = parameter.default_words or (
@@ -64,7 +66,7 @@ class Command(Suggesting):
                 self.stdout.write(f"{parameter.component}.{parameter.name}: {said}")
             for text in rows:
                 self.stdout.write(f"    {text}")
-        for row, sentence in found.faults():
+        for row, sentence in bad.items():
             self.stderr.write(f"not in force: {row.component}.{row.key}{_for(row.vo)}: {sentence}")
 
 
@@ -72,8 +74,7 @@ def _for(vo: str) -> str:
     return f" for {vo}" if vo else ""
 
 
-def _rows_of(found: Configuration, parameter: Parameter) -> list[str]:
-    bad = {row for row, _ in found.faults()}
+def _rows_of(found: Configuration, parameter: Parameter, bad: Collection[Row]) -> list[str]:
     return [
         f"{row.key}{_for(row.vo)} = {row.value_json or row.value}"
         for row in found.rows

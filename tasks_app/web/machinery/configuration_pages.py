@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from brokerage_app.grid import configured
+from brokerage_app.grid import configured, configured_names
 from brokerage_app.policy.configuration import Configuration, Row
 from brokerage_app.policy.parameter import Parameter
 from brokerage_app.policy.parameters import PARAMETERS, parse_key
@@ -55,9 +55,8 @@ class Line:
     rows: tuple[Row, ...]
 
 
-def lines(found: Configuration) -> Iterator[Line]:
-    """All parameters with what sets them; rows that are not in force are left out."""
-    bad = {row for row, _ in found.faults()}
+def lines(found: Configuration, bad: Collection[Row]) -> Iterator[Line]:
+    """All parameters with what sets them; rows that are not in force (`bad`) are left out."""
     by_parameter: dict[tuple[str, str], list[Row]] = {}
     for row in found.rows:
         parsed = parse_key(row.component, row.key) if row not in bad else None
@@ -72,12 +71,13 @@ def lines(found: Configuration) -> Iterator[Line]:
 @takes()
 def configuration_page(request: HttpRequest) -> HttpResponse:
     found = configured.read()
-    all_lines = list(lines(found))
+    bad = dict(configured_names.faults(found))
+    all_lines = list(lines(found, bad))
     groups = [(title, name, [x for x in all_lines if x.parameter.component == name]) for name, title in TITLES.items()]
     context = {
         "section": "help",
         "groups": groups,
-        "faults": list(found.faults()),
+        "faults": list(bad.items()),
         "set_here": sum(len(line.rows) for line in all_lines),
         "may_set": request.user.has_perm("brokerage_app.add_gdpconfig"),
         "add_url": reverse("admin:brokerage_app_gdpconfig_add"),

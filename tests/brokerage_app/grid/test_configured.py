@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from brokerage_app.grid import configured, configuring
 from brokerage_app.grid.configured import configuration
-from brokerage_app.models import GdpConfig
+from brokerage_app.models import GdpConfig, GlobalShare, ResourceType, WorkQueue
 from jedisite.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -107,6 +107,51 @@ def test_a_value_that_means_nothing_is_not_stored(names: tuple[str, str], value:
     with pytest.raises(CommandError, match=sentence):
         call_command("config", "set", *names, value)
     assert not GdpConfig.objects.exists() and not AuditEntry.objects.exists()
+
+
+@pytest.fixture
+def queues() -> None:
+    def queue(name: str, **more: Any) -> WorkQueue:
+        return WorkQueue.objects.create(name=name, type="managed", vo="lab", **more)
+
+    whole = queue("parts", partition_id=-1)
+    queue("left", partition_id=whole.id)
+    queue("its own", partition_id=whole.id, function="Resource")
+    queue("MC")
+    GlobalShare.objects.create(name="Express", value=1)
+    ResourceType.objects.create(name="SCORE", position=1)
+
+
+@pytest.mark.parametrize(
+    ("component", "key", "sentence"),
+    [
+        ("prod_job_throttler", "NQUEUELIMIT_left", "left is part of the partition parts, .* set NQUEUELIMIT_parts"),
+        ("prod_job_throttler", "NRUNNINGCAP_left_SCORE", "set NRUNNINGCAP_parts_SCORE instead"),
+        ("anal_job_throttler", "NQUEUECAP_left_MCORE*", r"set NQUEUECAP_parts_MCORE\* instead"),
+        ("jobgen", "NTASKS_left", "set NTASKS_parts instead"),
+        ("watchdog", "MAX_JOB_FAILURE_RATE_TO_PAUSE_managed_left", "set MAX_JOB_FAILURE_RATE_TO_PAUSE_managed_parts"),
+        ("jobgen", "NFILES_Expres", "no work queue or share Expres.* Did you mean Express"),
+        ("prod_job_throttler", "NQUEUELIMIT_MC_SCOR", "Did you mean MC_SCORE"),
+        ("jobgen", "NTASKS_MC_SCORE", "no work queue or share MC_SCORE"),
+    ],
+)
+def test_a_limit_for_a_queue_that_is_not_counted_says_which_to_set(
+    queues: None, component: str, key: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = "0.5" if component == "watchdog" else "100"
+    with pytest.raises(CommandError, match=sentence):
+        call_command("config", "set", component, key, value)
+    assert not GdpConfig.objects.exists()
+    make(key, value, component=component, type="float" if component == "watchdog" else "int")
+    call_command("config", "list", "--set")
+    out, err = capsys.readouterr()
+    assert out == "" and f"not in force: {component}.{key}" in err, "one that was set before the queue was changed"
+
+
+@pytest.mark.parametrize("suffix", ["", "_parts", "_its own", "_MC_SCORE", "_MC_MCORE*", "_Express_SCORE*"])
+def test_a_limit_for_a_queue_or_share_that_is_counted_is_taken(queues: None, suffix: str) -> None:
+    call_command("config", "set", "prod_job_throttler", f"NQUEUELIMIT{suffix}", "100")
+    assert GdpConfig.objects.get().key == f"NQUEUELIMIT{suffix}"
 
 
 def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def test_the_page_shows_every_parameter_with_its_default_and_what_is_set(
     GdpConfig.objects.create(key="MIN_WEIGHT_managed", value="2.5", vo="atlas", **row)
     GdpConfig.objects.create(key="MIN_WEIGHT_user", value="heavy", **row)
     GdpConfig.objects.create(key="NO_SUCH_KEY", value="1", **row)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         text = reader.get("/help/configuration/").content.decode().replace("<wbr>", "")
     for parameter in PARAMETERS:
         assert f'id="{parameter.component}.{parameter.key}"' in text
