@@ -198,7 +198,7 @@ def choice_of(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | No
 
 def _queue(job: JobColumns) -> QueueFact:
     """What is sent before a job at its site: line after line, in each by priority and age. Of the same label or not."""
-    order, line = line_order(), of_job(job.processing_type, job.gshare, job.work_queue_id)
+    order, line = line_order(), of_job(job.processing_type, job.special_handling, job.gshare, job.work_queue_id)
     before = list(order.names[: order.place_of(line)]) if order else []
     values = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id, "line": line, "before": before}
     of_line = "" if order is None else _OF_LINE if line in order.places else _OF_NO_LINE

@@ -9,6 +9,7 @@ from datetime import datetime
 from brokerage_app.grid.configured import configuration
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
+from tasks_app.domain.lines import URGENT
 from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts, job_walltime_s
 from tasks_app.generation.rules.merge_plan import MASTER
 from tasks_app.generation.rules.sources import DatasetRow
@@ -138,6 +139,8 @@ def _facts(first: TurnFacts) -> TaskFacts:
         cpu_limit_s_per_mb=0,
         transformation=spec.get("transPath") or Transforms().merge,
     )
+    if first.facts.processing_type == URGENT:
+        facts = replace(facts, special_handling=",".join(filter(None, (URGENT, facts.special_handling))))
     return replace(facts, name_fields=merge_name_fields(first.rule)) if facts.names_of_files else facts
 
 

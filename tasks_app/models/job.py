@@ -7,7 +7,8 @@ from typing import Final
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.expressions import CombinedExpression
-from django.db.models.functions import Cast, Now
+from django.db.models.functions import Cast, Now, StrIndex
+from django.db.models.lookups import GreaterThan
 
 from tasks_app.domain.lines import URGENT
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, JobStatus
@@ -16,7 +17,7 @@ from tasks_app.models.fields import big, moment, number, small, text
 OPEN_VALUES = sorted(JOB_OPEN)
 _TEXT: Final = models.TextField()
 LINE: Final = Case(
-    When(processing_type=URGENT, then=Value(URGENT)),
+    When(Q(processing_type=URGENT) | GreaterThan(StrIndex("special_handling", Value(URGENT)), 0), then=Value(URGENT)),
     When(gshare__isnull=False, then=CombinedExpression(Value("share:"), "||", F("gshare"), output_field=_TEXT)),
     default=CombinedExpression(Value("queue:"), "||", Cast("work_queue_id", _TEXT), output_field=_TEXT),
     output_field=_TEXT,

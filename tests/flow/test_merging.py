@@ -10,10 +10,11 @@ import pytest
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, StorageEndpoint
+from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, StorageEndpoint
 from tasks_app.agents import adder, commando, merger
 from tasks_app.agents.watchdogs import lost_jobs
 from tasks_app.configured import timeout_limits
+from tasks_app.counts import line_order
 from tasks_app.explaining import merging_facts
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Job, JobFile, JobParams, JobRetryHistory
 from tasks_app.submission import command_queue
@@ -115,6 +116,29 @@ def test_outputs_of_several_jobs_become_one_file() -> None:
     assert not CatalogueDataset.objects.filter(name="panda.um.lab.m.out").exists(), "unmerged outputs are deleted"
     assert not CatalogueDataset.objects.get(name="panda.um.lab.m.log").open
     assert {d.status for d in Dataset.objects.filter(task_id=made, type__startswith="trn_")} == {"done"}
+
+
+@pytest.mark.parametrize("kind", ["urgent", "reprocessing"])
+def test_merge_jobs_of_an_urgent_task_overtake_shares_as_its_other_jobs_do(kind: str) -> None:
+    for name in ("own", "other"):
+        GlobalShare.objects.create(name=name, value=50)
+
+    def one_job(share: str) -> int:
+        made = submit(parameters(f"lab.{share}", noInput=True, nEvents=1, nEventsPerJob=1, gshare=share))
+        settle()
+        return made
+
+    pilot = Pilot()
+    one_job("own")
+    pilot.start(*pilot.fetch(1))
+    made = merging_task(files=2, processingType=kind, gshare="own")
+    settle()
+    first_jobs(pilot)
+    settle()
+    other = one_job("other")
+    line_order.forget()
+    assert merge_jobs(made)[0].gshare == "own", "which executes more than its part"
+    assert [int(job["taskID"]) for job in pilot.fetch(2)] == ([made, other] if kind == "urgent" else [other, made])
 
 
 def test_an_unmerged_file_whose_stored_address_is_not_its_place_is_handed_out_without_it() -> None:

@@ -189,16 +189,24 @@ def test_without_shares_urgent_jobs_go_by_their_priority(tables: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("processing_type", "share", "queue"),
-    [("urgent", "A", 1), ("urgent", None, None), ("x", "A", 1), (None, None, 1), ("x", None, None)],
+    ("processing_type", "handling", "share", "queue"),
+    [
+        ("urgent", None, "A", 1),
+        ("urgent", "sj", None, None),
+        ("pmerge", "urgent,us", "A", 1),
+        ("x", "", "A", 1),
+        ("x", None, "A", 1),
+        (None, "us", None, 1),
+        ("x", None, None, None),
+    ],
 )
 def test_the_line_of_a_job_is_the_same_in_statements_and_in_code(
-    tables: None, processing_type: str | None, share: str | None, queue: int | None
+    tables: None, processing_type: str | None, handling: str | None, share: str | None, queue: int | None
 ) -> None:
-    (job,) = waiting(share, processing_type=processing_type, work_queue_id=queue)
+    (job,) = waiting(share, processing_type=processing_type, special_handling=handling, work_queue_id=queue)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {LINE} FROM jobs WHERE pandaid = %s", [job])  # noqa: S608 - a constant
-        assert cursor.fetchone() == (of_job(processing_type, share, queue),)
+        assert cursor.fetchone() == (of_job(processing_type, handling, share, queue),)
 
 
 def test_lines_are_found_by_their_index(shares: None) -> None:
