@@ -1,4 +1,8 @@
-"""Event ranges: books below the file. Partitioned by a hash of the task id."""
+"""Event ranges: books below the file. Partitioned by a hash of the task id.
+
+A row is a block: contiguous ranges of one file, of one length, that have the same state, owner and attempts left. It
+splits where some of them move on. A range on its own is a block of one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,11 @@ class Event(models.Model):
     file_id = models.BigIntegerField(db_column="fileid")
     process_id = models.BigIntegerField(db_column="job_processid")
     status = models.SmallIntegerField(db_column="status", db_default=0)
+    events_per_range = models.IntegerField(
+        db_column="events_per_range",
+        db_default=1,
+        help_text="length of a range; the last one of a block may be shorter",
+    )
     min_event = models.BigIntegerField(null=True, blank=True, db_column="def_min_eventid")
     max_event = models.BigIntegerField(null=True, blank=True, db_column="def_max_eventid")
     processed_up_to = models.BigIntegerField(null=True, blank=True, db_column="processed_upto_eventid")
@@ -34,9 +43,15 @@ class Event(models.Model):
             models.CheckConstraint(
                 condition=Q(min_event__isnull=True) | Q(min_event__lte=F("max_event")), name="jedi_events_range"
             ),
+            models.CheckConstraint(condition=Q(events_per_range__gt=0), name="jedi_events_range_length"),
             models.UniqueConstraint(fields=["task_id", "job_id", "file_id", "process_id"], name="jedi_events_key"),
         ]
         indexes = [
             models.Index(fields=["file_id"], name="jedi_events_file"),
             models.Index(fields=["job_id", "status"], name="jedi_events_job"),
+            models.Index(
+                fields=["task_id", "job_id", "file_id", "process_id"],
+                condition=Q(status=0, attempt__gt=0),
+                name="jedi_events_ready",
+            ),
         ]

@@ -19,7 +19,12 @@ LIMIT_S = 20.0
 Row = tuple[str, str, Any]
 """Table, key column, value."""
 
-FOR_UPDATE, FOR_NO_KEY_UPDATE, FOR_KEY_SHARE = "AccessExclusiveLock", "ExclusiveLock", "AccessShareLock"
+FOR_UPDATE, FOR_NO_KEY_UPDATE, FOR_SHARE, FOR_KEY_SHARE = (
+    "AccessExclusiveLock",
+    "ExclusiveLock",
+    "RowShareLock",
+    "AccessShareLock",
+)
 """What PostgreSQL calls a wait for a row; a plain UPDATE waits as FOR NO KEY UPDATE does."""
 _AS_ON_DISK = "; ".join(
     f"SET enable_{way} = off" for way in ("indexscan", "indexonlyscan", "bitmapscan", "nestloop", "mergejoin")

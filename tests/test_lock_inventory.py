@@ -20,8 +20,15 @@ _HOLDS = f"{_LOCKS}:test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_i
 _TRANSFERS = "tasks_app.transfers.test_transfer_locks"
 _PRODSYS = "flow.test_production_systems:test_rows_that_another_holds_are_passed_over"
 _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
+_RANGES = "events_app.lifecycle.test_range_locks"
 
 TESTED: dict[str, str] = {
+    "events_app/lifecycle/range_handout.py:_JOB": f"{_RANGES}:test_a_job_that_ends_at_this_moment_gets_no_range",
+    "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
+    "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",
+    "events_app/lifecycle/range_reports.py:_HOLD 2": (
+        f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported"
+    ),
     "brokerage_app/verdicts/records.py:_FOLD": f"{_PASSED}[decisions]",
     "jedisite/agents/passes.py:_release 2": _LEASE,
     "jedisite/agents/passes.py:count_anew": (

@@ -1,0 +1,4 @@
+"""The door for the states of ranges: the statements that insert blocks and move them; nothing else writes them.
+
+Imports `events_app.rules` and the database's tools. Start at `range_moves.py`.
+"""

@@ -1,0 +1,65 @@
+"""Locks of ranges and of the jobs that have them, seen from a second connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from events_app.lifecycle.range_handout import Taken
+from events_app.lifecycle.range_reports import Reported
+from events_app.models import Event
+from events_app.rules.event_states import EventStatus
+from events_app.rules.range_blocks import RangeBlock
+from tests.events_app.ranges import FINISHED, TASK, firsts, given, insert, say
+from tests.locks import FOR_NO_KEY_UPDATE, FOR_SHARE, Row, skips, waits
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ENDED = "UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = %s"
+
+
+def only_row() -> Row:
+    return ("jedi_events", "row_id", Event.objects.get().id)
+
+
+def test_a_job_that_ends_at_this_moment_gets_no_range(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 30, 10))
+    got = waits(
+        ("jobs", "pandaid", job), lambda: given(job, 1), then=ENDED, values=[job], held=FOR_SHARE, free=only_row()
+    )
+    assert got == Taken([], False)
+
+
+def test_two_consumers_that_ask_at_once_share_no_range(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 30, 10))
+    gone = "UPDATE jedi_events SET def_min_eventid = 11, job_processid = 11 WHERE jeditaskid = %s"
+    assert firsts(waits(only_row(), lambda: given(job, 5), then=gone, values=[TASK])) == [(7, 11), (7, 21)]
+
+
+def test_a_jumbo_job_passes_over_what_another_takes(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 30, 10))
+    assert skips(only_row(), lambda: given(job, 5, jumbo=True)) == Taken([], False)
+
+
+def test_a_job_that_ends_at_this_moment_reports_nothing(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 10, 10))
+    given(job, 1)
+    row = ("jobs", "pandaid", job)
+    said = waits(
+        row, lambda: say(job, {(7, 1, 10): FINISHED}), then=ENDED, values=[job], held=FOR_NO_KEY_UPDATE, free=only_row()
+    )
+    assert said == Reported(False, 0)
+    assert Event.objects.get().status == EventStatus.SENT
+
+
+def test_a_range_that_is_taken_back_at_this_moment_is_not_reported(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 10, 10))
+    given(job, 1)
+    back = "UPDATE jedi_events SET status = 4 WHERE jeditaskid = %s"
+    assert waits(only_row(), lambda: say(job, {(7, 1, 10): FINISHED}), then=back, values=[TASK]) == Reported(True, 0)
+    assert Event.objects.get().status == EventStatus.CANCELLED
