@@ -19,12 +19,11 @@ from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.refining.offered import MERGES
 from tasks_app.refining.policy import Transforms
+from tasks_app.retries.rules.memory import LEAST_MERGE_MB
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, merge_name_fields
 from tasks_app.splitting.merging import Heap, merged_streams
 
 PRIORITY = 5000
-MEMORY_MB = 2000
-"""Memory of a merge job that nobody has asked or measured."""
 BEHIND_ALL = 2**62
 """Unmerged files come in any order: all that are ready stand in the list of files that are to be handed out."""
 
@@ -66,10 +65,17 @@ class MergeFacts:
         )
 
     def needs_at(self, site: SiteView) -> TaskNeeds:
-        """Without a wish of the task the memory is what the site has, up to the usual."""
-        if self.first.task.merge_ram_count or not site.max_memory_mb:
+        """Without a wish of the task the memory is what the site has, up to the usual; not after jobs had too little."""
+        if self.first.task.merge_ram_count or self.needs.memory_raised or not site.max_memory_mb:
             return self.needs
         return replace(self.needs, memory_mb=min(self.needs.memory_mb, site.max_memory_mb))
+
+    def with_memory(self, memory_mb: int) -> MergeFacts:
+        """The same for files whose merge jobs had too little memory: 0 for others, in the unit of `mergeRamCount`."""
+        memory_mb *= (self.needs.cores or 1) if (self.first.task.merge_ram_unit or "").startswith("MBPerCore") else 1
+        if memory_mb <= self.needs.memory_mb:
+            return self
+        return replace(self, needs=replace(self.needs, memory_mb=memory_mb, memory_raised=True))
 
     def limits(self, site: SiteView) -> SplitLimits:
         return limits_for(
@@ -156,7 +162,7 @@ def _needs(first: TurnFacts) -> TaskNeeds:
         merges_output=False,
         scouting=False,
         cores=cores,
-        memory_mb=max(memory_mb, MEMORY_MB),
+        memory_mb=max(memory_mb, LEAST_MERGE_MB),
         memory_per_core=False,
         memory_raised=False,
         base_memory_mb=0,

@@ -111,8 +111,8 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     )
     if task is None:
         return Made(0)
-    merge = read_merge(task, now)
-    no_sandbox = sandboxes.lacking(task_id, task.user, merge.first.raw, merge.first.template.text)
+    read = read_merge(task, now)
+    no_sandbox = sandboxes.lacking(task_id, task.user, read.first.raw, read.first.template.text)
     if no_sandbox:
         return Made(
             0,
@@ -123,9 +123,11 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
     made, skipped, waits = 0, [], False
     with hot_cursor() as cursor:
-        logs = pick(cursor, task_id, merge.unmerged[MASTER], PRODUCERS_A_TURN)
-        by_site = _lock_producers(cursor, logs.files)
-        for name in sorted(by_site.keys() & heaps.keys()):
+        logs = pick(cursor, task_id, read.unmerged[MASTER], PRODUCERS_A_TURN)
+        producers = _lock_producers(cursor, logs.files)
+        memory = {log.boundary: log.memory for log in logs.files}
+        for name, memory_mb in sorted({(site, memory[job]) for job, site in producers.items() if site in heaps}):
+            merge = read.with_memory(memory_mb)
             asked = merge.asked(heaps[name], grid.sites.get(name), now)
             found = _place_of(merge, heaps[name], asked, grid, now)
             # The wait goes on when files are merged elsewhere: if that fails, nobody begins to wait for the queue again.
@@ -135,9 +137,10 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
                 continue
             rest_too = nothing_more(heaps[name], now)
             copies = place_of_merging(found, merge.facts.label or "") if found.queue != name else None
-            made += _merge_at(cursor, merge, found, logs, by_site[name], now, copies, rest_too=rest_too)
-    if waits != (merge.waits_since is not None):
-        Dataset.objects.filter(pk=merge.unmerged[MASTER].id).update(frozen_time=now if waits else None)
+            own = {job for job, site in producers.items() if (site, memory[job]) == (name, memory_mb)}
+            made += _merge_at(cursor, merge, found, logs, own, now, copies, rest_too=rest_too)
+    if waits != (read.waits_since is not None):
+        Dataset.objects.filter(pk=read.unmerged[MASTER].id).update(frozen_time=now if waits else None)
     return Made(made, tuple(skipped))
 
 
@@ -159,17 +162,14 @@ def _place_of(merge: MergeFacts, heap: Heap, asked: TaskNeeds, grid: Grid, now: 
     return Skip(heap.site, skip.code, says, (skip.detail, f"{later:%Y-%m-%d %H:%M}"))
 
 
-def _lock_producers(cursor: psycopg.Cursor[Any], logs: Sequence[InputFile]) -> dict[str, set[int]]:
-    """Lock the jobs that made these files and still wait for their merge; their ids by site."""
+def _lock_producers(cursor: psycopg.Cursor[Any], logs: Sequence[InputFile]) -> dict[int, str]:
+    """Lock the jobs that made these files and still wait for their merge; their sites."""
     cursor.execute(
         """SELECT pandaid, computingsite FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND jobstatus = 'merging'
             ORDER BY pandaid FOR UPDATE""",
         [numbers(sorted({log.boundary for log in logs if log.boundary is not None}))],
     )
-    found: dict[str, set[int]] = {}
-    for job_id, site in cursor:
-        found.setdefault(site, set()).add(job_id)
-    return found
+    return dict(cursor.fetchall())
 
 
 _OF_PRODUCERS = f"""

@@ -100,7 +100,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
         outcome = wanted[job_id]
         if outcome.task_id is not None:
             by_task.setdefault(outcome.task_id, []).append(outcome)
-    failed = [i for i in ended if wanted[i].status == JobStatus.FAILED and not before[i].merges]
+    failed = [i for i in ended if wanted[i].status == JobStatus.FAILED]
     failures = apply_rules.find(cursor, failed)
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):

@@ -29,7 +29,8 @@ from tasks_app.domain.retry_rules import (
     RetryRuleError,
 )
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.retries.rules.memory import JobMemory, MemoryNeeds, RaisedFiles
+from tasks_app.refining.offered import MERGES
+from tasks_app.retries.rules.memory import LEAST_MERGE_MB, JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.retries.rules.rule_effects import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 
 log = structlog.get_logger(__name__)
@@ -47,7 +48,8 @@ RULE_CODES = ("NG", "MF", "RM")
 
 
 class FailedRow(NamedTuple):
-    """A failed job whose error a rule or a class knows. `errors`: [component, code, text], the most telling first."""
+    """A failed job whose error a rule or a class knows. `errors`: [component, code, text], the most telling first;
+    `merges`: it was to merge what others have written."""
 
     job_id: int
     task_id: int
@@ -61,6 +63,7 @@ class FailedRow(NamedTuple):
     walltime_s: float
     core_power: float | None
     events: int | None
+    merges: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ WITH known AS (SELECT errorsource, errorcode FROM retry_rules
                UNION VALUES {", ".join(f"('{one.error_source}', {one.error_code})" for one in SITE_ENDS)})
 SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
-       coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents
+       coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents,
+       coalesce(j.processingtype = '{MERGES}', false)
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite CROSS JOIN LATERAL (
        SELECT json_agg(json_build_array(v.component, v.code, v.diag) ORDER BY v.rank) AS errors,
               bool_or((v.component, CASE WHEN v.code ~ '^-?[0-9]{{1,10}}$' THEN v.code::bigint END)
@@ -176,8 +180,17 @@ def apply(
 
     Returns what changes in the counters of their datasets.
     """
-    files = _files_of(cursor, task_id, [row.job_id for row in failed])
-    task = _task_of(cursor, task_id, book)
+    kinds = [[row for row in failed if row.merges is merges] for merges in (False, True)]
+    return [count for rows in kinds if rows for count in _apply(cursor, task_id, rows, book, now)]
+
+
+def _apply(
+    cursor: psycopg.Cursor[Any], task_id: int, failed: Sequence[FailedRow], book: RuleBook, now: datetime
+) -> Counts:
+    """The same for jobs that are all merge jobs, or none of them."""
+    merges = failed[0].merges
+    files = _files_of(cursor, task_id, [row.job_id for row in failed], merges)
+    task = _task_of(cursor, task_id, book, merges)
     written = _Written()
     raised_before, raised_now = task.raised, 0
     for row in failed:
@@ -200,13 +213,14 @@ def apply(
     return lost + back
 
 
+_MASTERS = "masterid IS NULL AND type IN ('input', 'pseudo_input')"
+_UNMERGED = "type IN ('trn_log', 'trn_output')"
 _FILES = """
 SELECT c.pandaid, c.datasetid, c.fileid, coalesce(c.attemptnr, 0), c.maxattempt, coalesce(c.failedattempt, 0), c.maxfailure,
        c.ramcount
   FROM jedi_dataset_contents c
  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(ARRAY(
-           SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NULL
-              AND type IN ('input', 'pseudo_input')))
+           SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND {datasets}))
    AND c.fileid = ANY(ARRAY(SELECT f.fileid FROM job_files f WHERE f.pandaid = ANY(%(jobs)s::bigint[])
                                AND f.type IN ('input', 'pseudo_input') AND f.fileid IS NOT NULL))
    AND c.pandaid = ANY(%(jobs)s::bigint[]) AND c.status = 'ready' AND c.keeptrack = 1
@@ -214,33 +228,35 @@ SELECT c.pandaid, c.datasetid, c.fileid, coalesce(c.attemptnr, 0), c.maxattempt,
 """
 
 
-def _files_of(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int]) -> dict[int, list[_FileRow]]:
-    """The master files that failed with each job."""
-    cursor.execute(_FILES, {"task": task_id, "jobs": numbers(jobs)})
+def _files_of(
+    cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int], merges: bool
+) -> dict[int, list[_FileRow]]:
+    """The master files that failed with each job; of a merge job all, since it takes or leaves all that one job wrote."""
+    cursor.execute(_FILES.format(datasets=_UNMERGED if merges else _MASTERS), {"task": task_id, "jobs": numbers(jobs)})
     found: dict[int, list[_FileRow]] = {}
     for job_id, dataset_id, *values in cursor:
         found.setdefault(job_id, []).append(_FileRow(job_id, dataset_id, FileAttempts(*values)))
     return found
 
 
-def _task_of(cursor: psycopg.Cursor[Any], task_id: int, book: RuleBook) -> RetryTask:
+def _task_of(cursor: psycopg.Cursor[Any], task_id: int, book: RuleBook, merges: bool) -> RetryTask:
+    """A task as the rules see it; what its merge jobs need is other memory, without a base."""
     cursor.execute(
         """SELECT splitrule, coalesce(ramcount, 0), coalesce(ramunit, 'MB'), coalesce(baseramcount, 0), cputime,
                   coalesce(cputimeunit, 'HS06sPerEvent'), coalesce(cpuefficiency, 90), coalesce(basewalltime, 0),
                   EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = %(task)s AND j.jobstatus = 'finished'
-                             AND j.prodsourcelabel IS DISTINCT FROM 'panda')
+                             AND j.prodsourcelabel IS DISTINCT FROM 'panda'), mergeramcount, mergeramunit
              FROM jedi_tasks WHERE jeditaskid = %(task)s""",
         {"task": task_id},
     )
     row = cursor.fetchone()
     assert row is not None, f"there is no task {task_id}"
-    rule, ram, unit, base, cpu_time, cpu_unit, efficiency, base_s, finished = row
+    rule, ram, unit, base, cpu_time, cpu_unit, efficiency, base_s, finished, merge_ram, merge_unit = row
+    needs = MemoryNeeds(merge_ram or LEAST_MERGE_MB, merge_unit or "MB") if merges else MemoryNeeds(ram, unit, base)
     raised = RaisedFiles()
     if any(rule.action in MEMORY_ACTIONS for rule in book.rules):
-        raised = _raised(cursor, task_id, ram)
-    return RetryTask(
-        SplitRule.parse(rule), MemoryNeeds(ram, unit, base), raised, cpu_time, cpu_unit, efficiency, base_s, finished
-    )
+        raised = _raised_unmerged(cursor, task_id, needs.ram) if merges else _raised(cursor, task_id, ram)
+    return RetryTask(SplitRule.parse(rule), needs, raised, cpu_time, cpu_unit, efficiency, base_s, finished, merges)
 
 
 def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
@@ -253,6 +269,17 @@ def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
                    WHERE c.jeditaskid = %(task)s AND c.datasetid = d.datasetid AND c.fileid <= d.pick_cursor
                      AND c.ramcount > 0) r
             WHERE d.jeditaskid = %(task)s AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')""",
+        {"task": task_id, "ram": ram},
+    )
+    row = cursor.fetchone()
+    return RaisedFiles(*row) if row else RaisedFiles()
+
+
+def _raised_unmerged(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
+    cursor.execute(
+        f"""SELECT count(*) FILTER (WHERE ramcount > %(ram)s), count(*), coalesce(max(ramcount), 0)
+              FROM jedi_dataset_contents WHERE jeditaskid = %(task)s AND status <> 'defined' AND datasetid = ANY(ARRAY(
+                   SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND {_UNMERGED}))""",
         {"task": task_id, "ram": ram},
     )
     row = cursor.fetchone()
@@ -285,7 +312,11 @@ def _collect(
     written.notes += [(row.job_id, r.code, r.detail, True) for r in decision.reasons]
     written.notes += [(row.job_id, r.code, r.detail, False) for r in decision.recorded]
     task = decision.task
-    changed = {"ramcount": task.ram_mb, "cputime": task.cpu_time, "cputimeunit": task.cpu_time_unit}
+    changed = {
+        "mergeramcount" if row.merges else "ramcount": task.ram_mb,
+        "cputime": task.cpu_time,
+        "cputimeunit": task.cpu_time_unit,
+    }
     written.change |= {name: value for name, value in changed.items() if value is not None}
     if task.measure_again:
         written.change["measure_again"] = True

@@ -43,7 +43,15 @@ def _change(task_id: int) -> bool:
 
 
 def _columns(task: Task) -> dict[str, Any]:
-    names = ("ram_count", "cpu_time", "cpu_time_unit", "walltime_unit", "split_rule")
+    names = (
+        "ram_count",
+        "merge_ram_count",
+        "merge_ram_unit",
+        "cpu_time",
+        "cpu_time_unit",
+        "walltime_unit",
+        "split_rule",
+    )
     return {name: getattr(task, name) for name in names}
 
 
@@ -51,6 +59,9 @@ def _apply(task: Task, change: dict[str, Any]) -> None:
     """The change was decided on numbers that may be older than the row: memory never falls, other codes stay."""
     if change.get("ramcount"):
         task.ram_count = max(task.ram_count or 0, int(change["ramcount"]))
+    if change.get("mergeramcount"):
+        task.merge_ram_count = max(task.merge_ram_count or 0, int(change["mergeramcount"]))
+        task.merge_ram_unit = task.merge_ram_unit or "MB"
     if "cputime" in change:
         task.cpu_time, task.cpu_time_unit = change["cputime"], change.get("cputimeunit", task.cpu_time_unit)
     if change.get("measure_again") and not task.skips_scouts:

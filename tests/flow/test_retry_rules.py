@@ -334,3 +334,103 @@ def test_a_batch_that_no_rule_knows_costs_one_statement_more() -> None:
     assert (dict(found.by_task), asked) == ({}, ["0"])
     adder.run()
     assert not RetryNote.objects.exists()
+
+
+def unmerged(count: int = 3, **more: Any) -> int:
+    """A task whose first jobs have ended, so that one merge job is queued."""
+    spec = {"transPath": "merge", "jobParameters": "--in ${TRN_OUTPUT0/L} --out ${OUTPUT0} --logs ${TRN_LOG0/L}"}
+    made = running(count, mergeOutput=True, mergeSpec=spec, **more)
+    pilot = Pilot()
+    for job in pilot.fetch(100):
+        pilot.start(job)
+        pilot.end(job)
+    settle()
+    return made
+
+
+def merges(made: int) -> list[Any]:
+    return sorted(jobs(made, processing_type="pmerge"), key=lambda job: job.id)
+
+
+def test_a_merge_job_that_ran_out_of_memory_is_tried_again_with_more() -> None:
+    rule(1235, "increase_memory")
+    made = unmerged()
+    assert fail_all(MEMORY, max_pss_kb=2_500 * 1024) == []
+    adder.run()
+    assert {f.ram_count for kind in ("trn_log", "trn_output") for f in files(made, kind)} == {3000}
+    assert {f.ram_count or 0 for f in files(made)} == {0}, "the inputs of the task's other jobs need no more"
+    assert (task(made).ram_count, task(made).merge_ram_count) == (1000, 3000), "all that was written needed more"
+    settle()
+    first, second = merges(made)
+    assert (first.min_ram_mb, second.min_ram_mb) == (1800, 2700)
+    said = [note.detail for note in RetryNote.objects.filter(job_id=first.id)]
+    assert "the job had 2000 MB and used 2500 MB, its inputs get 3000 MB" in said
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_only_what_a_failed_merge_job_read_is_merged_with_more_memory() -> None:
+    rule(1235, "increase_memory")
+    made = unmerged(8, nFilesPerMergeJob=2)
+    assert len(merges(made)) == 4
+    of_first = merges(made)[0].id
+    rest = fail_all(MEMORY, lambda job: job["PandaID"] == of_first)
+    settle()
+    *others, again = merges(made)
+    assert [job.min_ram_mb for job in (*others, again)] == [1800] * 4 + [2700]
+    assert task(made).merge_ram_count is None and task(made).merge_ram_unit is None
+    assert sorted(f.ram_count or 0 for f in files(made, "trn_log")) == [0] * 6 + [3000] * 2
+    pilot = Pilot()
+    for job in rest:
+        pilot.start(job)
+        pilot.end(job)
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_a_merge_job_that_needs_more_than_any_queue_has_waits_and_says_so() -> None:
+    rule(1235, "increase_memory")
+    made = unmerged()
+    fail_all(MEMORY, max_pss_kb=5_000 * 1024)
+    settle()
+    assert len(merges(made)) == 1
+    assert "needs 6000 MB" in (task(made).error_dialog or "") and "its outputs wait" in (task(made).error_dialog or "")
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "said"),
+    [
+        ("increase_cputime", None, "merge jobs may run as long as their queue allows"),
+        ("reduce_input", None, "is set by nGBPerMergeJob, nFilesPerMergeJob"),
+    ],
+)
+def test_what_a_rule_cannot_do_for_a_merge_job_stands_on_the_job(action: str, parameters: str, said: str) -> None:
+    rule(1171, action, parameters)
+    made = unmerged()
+    fail_all({"pilot_error_code": 1171})
+    settle()
+    (note,) = RetryNote.objects.filter(job_id=merges(made)[0].id)
+    assert said in note.detail and note.code == "retry_not_applicable"
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_merge_jobs_whose_error_is_not_tried_again_give_their_files_up_at_once() -> None:
+    rule(1171, "no_retry")
+    made = unmerged(2, maxAttempt=4)
+    fail_all({"pilot_error_code": 1171})
+    settle()
+    assert {f.status for kind in ("trn_log", "trn_output") for f in files(made, kind) if f.attempt} == {"notmerged"}
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [job.status for job in merges(made)] == ["failed", "finished"]
+
+
+def test_an_end_by_the_site_does_not_count_for_merge_jobs_either() -> None:
+    made = unmerged(2)
+    for _ in range(4):
+        fail_all({"pilot_error_code": 1201})
+        settle()
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [job.status for job in merges(made)] == ["failed"] * 4 + ["finished"]

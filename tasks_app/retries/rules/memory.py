@@ -21,6 +21,8 @@ from tasks_app.params.splitrule import SplitRule
 
 LADDER_MB: Final = (1000, 2000, 3000, 4000, 6000, 8000)
 TOP_MB: Final = LADDER_MB[-1]
+LEAST_MERGE_MB: Final = 2000
+"""Memory of a merge job that nobody has asked or measured, and the least of all."""
 TASK_SHARE_PERCENT: Final = 30
 """A whole task gets more memory when the jobs of this share of its input ran out of memory."""
 

@@ -77,6 +77,7 @@ class RetryTask:
     """The task of a failed job. CPU time in the task's unit for each event, base walltime in seconds.
 
     has_finished   a job that is not a build job has finished
+    merges         the job was to merge what others have written, and `memory` is that of merge jobs
     """
 
     rule: SplitRule = field(default_factory=SplitRule)
@@ -87,6 +88,7 @@ class RetryTask:
     cpu_efficiency_percent: int = 90
     base_walltime_s: int = 600
     has_finished: bool = False
+    merges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,8 @@ def _raise_cpu_time(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryR
     When jobs have finished already, the task's numbers are measured again instead. (The efficiency divides here and
     multiplies in the scouts' formula: a job that was cut off gets a wider margin.)
     """
+    if task.merges:
+        return _nothing(draft, "merge jobs may run as long as their queue allows, and have no CPU time for each event")
     if task.cpu_time_unit.endswith("Fixed"):
         return _nothing(draft, f"the CPU time of the task is fixed ({task.cpu_time_unit})")
     if task.has_finished:
@@ -277,6 +281,10 @@ def _reduce_input(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRul
 
     The first values are kept in RM. A task that names neither starts from the splitter's own limit on files.
     """
+    if task.merges:
+        return _nothing(
+            draft, "what merge jobs read is set by nGBPerMergeJob, nFilesPerMergeJob and nEventsPerMergeJob"
+        )
     excluded = [code for code in rule.parameters.excluded_rules if code in task.rule]
     if excluded:
         return _nothing(draft, f"the job size is set by {', '.join(excluded)}, so the input is not reduced")
