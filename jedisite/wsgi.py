@@ -17,4 +17,7 @@ from jedisite.web.short_way import Handler  # noqa: E402 - it reads the settings
 
 database_limits.use("web", settings.JEDI_DATABASE_LIMITS)
 
+garbage.put_off()  # until all views are here
 application = Handler()
+application.load_views()
+garbage.look_again()

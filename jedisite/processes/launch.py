@@ -157,6 +157,7 @@ def _secrets_in_files(home: Path) -> dict[str, str]:
 def _gunicorn_arguments(options: Options) -> list[str]:
     arguments = ["--bind", f"fd://{options.listener.fileno()}", "--worker-class", WEB_WORKER]
     arguments += ["--workers", "2", "--threads", "4", "--graceful-timeout", "10", "--no-control-socket"]
+    arguments.append("--preload")  # the site is loaded once; a worker that takes the place of another answers at once
     return [*arguments, "jedisite.wsgi:application"]
 
 

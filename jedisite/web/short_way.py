@@ -34,9 +34,13 @@ class Handler(WSGIHandler):
             environ["CONTENT_TYPE"] = ";".join([kind, *(one for one in parameters if not _is_charset(one))])
         return super().__call__(environ, start_response)
 
+    def load_views(self) -> None:
+        """Import what answers now, and not at the first request: workers that are forked after it share it."""
+        _ = self.short_ways
+
     @cached_property
     def short_ways(self) -> dict[str, Answer]:
-        """What answers at which path. Made at the first request, as the resolver's table is: it imports all views."""
+        """What answers at which path. Made when it is needed, as the resolver's table is: it imports all views."""
         return {path: _through_middleware(view) for path, view in _short(get_resolver().url_patterns, "/")}
 
     def get_response(self, request: HttpRequest) -> HttpResponse:
