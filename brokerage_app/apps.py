@@ -15,11 +15,11 @@ class BrokerageConfig(AppConfig):
         from brokerage_app.grid.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
         from jedisite.agents.registry import REGISTRY
-        from jedisite.identity import tokens
+        from jedisite.identity import token_sites
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
         from brokerage_app.grid import queue_status
 
-        tokens.check_sites_by(queue_status.no_queue)
+        token_sites.check_sites_by(queue_status.no_queue)
         REGISTRY.look_in("brokerage_app.agents")

@@ -318,7 +318,6 @@ REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": "jedisite.web.methods.Methods",
     "URL_FORMAT_OVERRIDE": None,
     "EXCEPTION_HANDLER": "jedisite.web.problems.exception_handler",
-    "PAGE_SIZE": 50,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "jedisite",

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from django.apps import AppConfig
+
+from brokerage_app.grid.queue_deleting import Held
 
 
 class TasksConfig(AppConfig):
@@ -20,12 +24,31 @@ class TasksConfig(AppConfig):
         from jedisite.management.command_line import SET
         from tasks_app.configured import timeout_limits
         from tasks_app.models import partitioned
-        from tasks_app.submission import known_names, user_secrets
-        from tasks_app.usage import site_use
 
         checks.register(timeout_limits.check_limits, SET)
         REGISTRY.look_in("tasks_app.agents")
         partitioned.register()
-        queue_deleting.register(site_use.held)
-        configured_names.check_labels_by(lambda: known_names.Tables().labels)
-        post_delete.connect(user_secrets.forget, sender=settings.AUTH_USER_MODEL)
+        queue_deleting.register(_held)
+        configured_names.check_labels_by(_labels)
+        post_delete.connect(_forget_secrets, sender=settings.AUTH_USER_MODEL)
+
+
+# What follows is imported when it is called: every command starts without it.
+
+
+def _held(queues: Sequence[str]) -> Mapping[str, Held]:
+    from tasks_app.usage import site_use
+
+    return site_use.held(queues)
+
+
+def _labels() -> Collection[str]:
+    from tasks_app.submission import known_names
+
+    return known_names.Tables().labels
+
+
+def _forget_secrets(**given: object) -> None:
+    from tasks_app.submission import user_secrets
+
+    user_secrets.forget(**given)  # type: ignore[arg-type]

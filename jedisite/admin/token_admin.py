@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 
 from jedisite.admin.base import ReadOnlyAdmin
 from jedisite.admin.list_filters import days
-from jedisite.identity import tokens
+from jedisite.identity import token_sites
 from jedisite.identity.callers import issue_token, row_of_token
 from jedisite.identity.one_line import check_one_line
 from jedisite.models import ApiToken, DeviceLogin, LoginAttempts
@@ -85,7 +85,7 @@ class TokenForm(forms.Form):
             self.add_error("scope", "Only user tokens have a scope.")
         if kind != "pilot" and values.get("site"):
             self.add_error("site", "Only pilot tokens belong to a queue.")
-        elif fault := tokens.site_fault(values.get("site") or ""):
+        elif fault := token_sites.site_fault(values.get("site") or ""):
             self.add_error("site", fault)
         if not self.maker.is_superuser and (kind != "user" or user != self.maker):
             self.add_error(None, "Only administrators make tokens for others, for pilots and for workers.")

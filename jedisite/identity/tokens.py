@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
@@ -26,19 +25,6 @@ USUAL_DAYS = 30
 
 class NoTokenError(Exception):
     """No token is made; the text says why."""
-
-
-_faults_of_sites: list[Callable[[str], str]] = []
-
-
-def check_sites_by(fault_of: Callable[[str], str]) -> None:
-    """From now on sites of tokens are checked by this: a sentence on a name that is none, "" for one that is."""
-    _faults_of_sites.append(fault_of)
-
-
-def site_fault(site: str) -> str:
-    """Why no token is made for pilots of this site (a queue); "" when one is, as for "", which is any site."""
-    return next((fault for check in _faults_of_sites if (fault := check(site))), "") if site else ""
 
 
 class NotAPersonError(NoTokenError):

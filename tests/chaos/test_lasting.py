@@ -86,6 +86,9 @@ def test_a_site_keeps_its_port_while_its_web_server_is_away(make_site: Callable[
     for process in site.victims():
         holds = [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.laddr.port == port]
         assert bool(holds) == (process in web), process.cmdline()
+    (loader,) = (process for process in web if process.ppid() == site.process.pid)
+    assert loader.num_threads() == 1, "its workers are forked from it: no thread of it may hold a lock then"
+    assert {c.status for c in loader.net_connections("all")} == {psutil.CONN_LISTEN}, "nor may they share a connection"
     os.killpg(os.getpgid(next(iter(web)).pid), signal.SIGKILL)
     assert status(f"{site.url}{launch.ALIVE_PATH}", limit_s=120) == 200, "not refused meanwhile"
     site.stop()

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from jedisite import audit
-from jedisite.identity import tokens, user_names
+from jedisite.identity import token_sites, tokens, user_names
 from jedisite.identity.callers import issue_token, row_of_token
 from jedisite.identity.token_pages import state_of
 from jedisite.management.command_line import Parser, Suggesting
@@ -104,7 +104,7 @@ class Command(Suggesting):
         site = options.get("site", "")
         if len(site) > ApiToken.LONGEST_SITE:
             raise CommandError(f"--site has at most {ApiToken.LONGEST_SITE} characters")
-        if fault := tokens.site_fault(site):
+        if fault := token_sites.site_fault(site):
             raise CommandError(f"--site: {fault}")
         token = issue_token(options["name"], kind, site=site, lifetime=timedelta(days=options["days"]))
         row = row_of_token(token)

@@ -12,6 +12,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN = "from jedisite.processes import garbage; garbage.put_off(); import django; django.setup()"
 SAY = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 50_000)"
+HEAVY = (
+    "cryptography",
+    "jwt",
+    "requests",
+    "rest_framework.serializers",
+    "rich",
+    "yaml",
+    "tasks_app.web",
+    "tasks_app.inputs.feed",
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +47,12 @@ def test_who_has_not_put_it_off_is_left_alone() -> None:
     words = ["-c", f"from jedisite.processes import garbage; garbage.look_again(); {SAY}"]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["True", "False"], done.stderr
+
+
+def test_a_command_starts_without_what_only_others_need() -> None:
+    """Each took 20 to 100 ms of every start, and a site is several processes."""
+    words = ["-X", "importtime", "manage.py", "export_sites"]  # whether there are tables, it asks last
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "brokerage_app.grid.grid_storing" in imported, done.stderr
+    assert [name for name in HEAVY if name in imported] == []
