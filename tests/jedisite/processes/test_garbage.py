@@ -17,7 +17,7 @@ HEAVY = (
     "jwt",
     "requests",
     "rest_framework.serializers",
-    "rich",
+    "rich.console",
     "yaml",
     "tasks_app.web",
     "tasks_app.inputs.feed",
