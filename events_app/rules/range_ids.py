@@ -6,11 +6,14 @@ it has another id: the job differs, and as a rule the attempts that are left.
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 LARGEST: Final = 2**63 - 1
 MOST_ATTEMPTS: Final = 2**15 - 1
 LONGEST: Final = 5 * 19 + 4
+_ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,4})")
+"""Ids whose numbers cannot be too large, which all real ones are: a report may have a hundred thousand."""
 
 
 class RangeIdError(ValueError):
@@ -37,6 +40,8 @@ def parse_range_id(text: object) -> RangeId:
     """Read an id. Raises RangeIdError."""
     if not isinstance(text, str):
         raise RangeIdError(f"the id of a range is a text, not {type(text).__name__}")
+    if plain := _ID.fullmatch(text):
+        return RangeId._make(map(int, plain.groups()))
     if len(text) > LONGEST:
         raise RangeIdError(f"the id of a range has at most {LONGEST} characters, this one has {len(text)}")
     parts = text.split("-")

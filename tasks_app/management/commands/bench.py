@@ -23,6 +23,7 @@ BENCHMARKS = {
     "generate": "files to jobs; sizes: files (100000), files a job (10), files of the row-by-row version (2000)",
     "dispatch": "pilots fetch jobs; sizes: jobs on the sites (24000), milliseconds of a case (2000), of the snapshot (10000)",
     "report": "pilots report, the adder books; sizes: jobs (24000), milliseconds of a case (2000), jobs to book (5000)",
+    "events": "ranges of events; sizes: ranges (1000000), of a file (1000), milliseconds of a case (2000)",
     "http": "calls over HTTP, 8 clients; sizes: jobs of a case (4000), milliseconds of a case (400)",
     "million": "one large task is fed and cut; sizes: files (1000000)",
     "latency": "from submission to the first job; sizes: tasks (7)",
@@ -58,7 +59,7 @@ class Command(Suggesting):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         logging.getLogger().setLevel(logging.WARNING)
         # Only the one that runs is imported.
-        benchmark = importlib.import_module(f"tasks_app.labs.bench.{MODULES[options['benchmark']]}")
+        benchmark = importlib.import_module(MODULES[options["benchmark"]])
         rounds = max(1, options["rounds"])
         filled = {name: options[name] for name in SIZES_OF_PAGES}
         if any(filled.values()) and options["benchmark"] != "pages":
@@ -97,16 +98,18 @@ def _plan(name: str, sizes: Sequence[int], rounds: int, filled: Mapping[str, int
     return f"bench {name}: {BENCHMARKS[name]}{chosen}; {plural(rounds, 'round')}, {own}"
 
 
+_OURS = "tasks_app.labs.bench"
 MODULES = {
-    "broker": "brokering",
-    "feed": "feeding",
-    "generate": "generating",
-    "dispatch": "dispatching",
-    "report": "reporting",
-    "http": "calling",
-    "million": "million",
-    "latency": "latency",
-    "shares": "sharing",
-    "pages": "page_loads",
-    "split": "splitting",
+    "broker": f"{_OURS}.brokering",
+    "feed": f"{_OURS}.feeding",
+    "generate": f"{_OURS}.generating",
+    "events": "events_app.labs.range_rates",
+    "dispatch": f"{_OURS}.dispatching",
+    "report": f"{_OURS}.reporting",
+    "http": f"{_OURS}.calling",
+    "million": f"{_OURS}.million",
+    "latency": f"{_OURS}.latency",
+    "shares": f"{_OURS}.sharing",
+    "pages": f"{_OURS}.page_loads",
+    "split": f"{_OURS}.splitting",
 }
