@@ -306,6 +306,54 @@ def test_what_a_job_made_beside_a_lost_input_is_read_again_in_its_new_form() -> 
     assert (len(outputs("lab.t0.out")), len(outputs("lab.t1.out"))) == (4, 4)
 
 
+@pytest.mark.parametrize("merging", [False, True])
+def test_what_was_made_of_a_file_that_others_have_replaced_since_is_made_again_with_it(merging: bool) -> None:
+    """Else the task would read both, since all that is new in the dataset is taken."""
+    add_dataset("lab.in", 3, events=10)
+    spec = {"transPath": "merge", "jobParameters": "--in ${TRN_OUTPUT0/L} --out ${OUTPUT0} --logs ${TRN_LOG0/L}"}
+    more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 1} if merging else {}
+    first = submit(parameters("lab.t0", reads("lab.in"), nFilesPerJob=1, **more))
+    drive(Pilot())
+    second = submit(parameters("lab.t1", reads("lab.t0.out"), nFilesPerJob=1))
+    drive(Pilot())
+    a, b, c = sorted(outputs("lab.t0.out"))
+    data_management().remove("lab.t0.out", [a], by=SITE)
+    recover(first, [a], by="olga")
+    drive(Pilot())
+    assert status(first) == status(second) == "done", "its reader had ended, and has its events"
+    data_management().remove("lab.t0.out", [b], by=SITE)
+    made_of = {inputs(job.id)[0]: job.id for job in jobs(second)}
+    (lost,) = [f.lfn for f in files(second, "output") if f.job_id == made_of[b]]
+    found = recover(second, [lost], by="olga")
+    assert found.jobs == sorted([made_of[a], made_of[b]]) and sorted(file.lfn for file in found.gone) == [a, b]
+    finish_chain([first, second])
+    read = [row.lfn for row in files(second) if row.status == "finished"]
+    assert len(outputs("lab.t1.out")) == 3 and sorted(read) == sorted(outputs("lab.t0.out")) and c in read
+
+
+def test_a_lost_file_that_nobody_has_replaced_takes_nothing_with_it() -> None:
+    first, second = chain_of(2, files=3)
+    a, b, _ = sorted(outputs("lab.t0.out"))
+    data_management().remove("lab.t0.out", [a, b], by=SITE)
+    recover(first, [a], by="olga")
+    settle()
+    fail = Pilot(lambda job: "failed")
+    while queued := fail.fetch(10):
+        for job in queued:
+            fail.start(job)
+            fail.end(job, "failed")
+        settle()
+    assert status(first) == "finished"
+    made_of = {inputs(job.id)[0]: job.id for job in jobs(second)}
+    (lost,) = [f.lfn for f in files(second, "output") if f.job_id == made_of[b]]
+    assert recover(second, [lost], by="olga").jobs == [made_of[b]]
+    for _ in range(2):
+        drive(Pilot())
+        look_again()
+    drive(Pilot())
+    assert len(outputs("lab.t1.out")) == 3, "what was made of the file that is gone for good is still there"
+
+
 def test_what_stands_in_the_way_of_a_chain_is_said_and_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = tasks = chain_of(3)
     for number in (0, 1):
