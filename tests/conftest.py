@@ -24,7 +24,7 @@ from jedisite.identity import callers, oidc_keys
 from jedisite.vocabulary.roles import Scope
 from tasks_app.attention import bell
 from tasks_app.counts import line_order
-from tasks_app.dispatch import closed_queues
+from tasks_app.dispatch import closed_queues, queue_storages
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.web.frame import frame
 from tests.installation import remove_data_of
@@ -91,10 +91,12 @@ def forgotten_shares() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def forgotten_queues() -> Iterator[None]:
-    """No pilot is refused for a queue of another test."""
+    """No pilot is told of a queue of another test."""
     closed_queues.forget()
+    queue_storages.forget()
     yield
     closed_queues.forget()
+    queue_storages.forget()
 
 
 @pytest.fixture(autouse=True)

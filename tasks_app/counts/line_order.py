@@ -54,9 +54,6 @@ class LineOrder:
     def place_of(self, line: str | None) -> int:
         return self.places.get(line, len(self.names))
 
-    def text_from(self, place: int) -> str:
-        return texts(self.names[place:]) if place else self.text
-
 
 _lock = threading.Lock()
 _kept: tuple[float, LineOrder | None] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks_app.params import special_handling as handling
 from tasks_app.worker_node.pilot.oneword import as_word
@@ -18,8 +18,16 @@ UNSAID_SCRATCH_MB = 16_336
 """What the folder of a job may hold at a queue that does not say it, as PanDA has it."""
 
 
-def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
-    """The job object. `row` is what the claim returns; without a secret the pilot's reports need none.
+class AtQueue(NamedTuple):
+    """The storage of a queue, room in a job's folder (0: not said), and the names of all storages of this machine."""
+
+    storage: str | None = None
+    scratch_mb: int = 0
+    local: frozenset[str] = frozenset()
+
+
+def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
+    """The job object at a queue. `row` is what the claim returns; without a secret the pilot's reports need none.
 
     `outFiles`, `realDatasets` and `ddmEndPointOut` have the log at their end, `scopeOut` and the rest have not.
     """
@@ -46,18 +54,17 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         container,
         resource_type,
         _,
+        _,
         special_handling,
         cpu_limit_s,
         transfer_type,
         nucleus,
         cloud,
         definition_id,
-        of_queue,
-        here,
         params,
         files,
     ) = row
-    storage, scratch_mb = of_queue or (None, None)
+    storage = at.storage
     by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
     for file in files:
         by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)
@@ -65,8 +72,8 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
     made = outputs + logs
-    if here and storage and storage in here:
-        made = [_left_at(storage, here, file) for file in made]
+    if nucleus is not None and storage in at.local:
+        made = [_left_at(storage, at.local, file) for file in made]
     # Several keys hold the same list: each is made once, since this is done for every job that is handed out.
     datasets_in, datasets_out = _joined(inputs, DATASET), _joined(made, DATASET)
     tokens_in, tokens_out = _nothings(inputs), _nothings(made)
@@ -89,7 +96,7 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         "maxWalltime": walltime_s or 0,
         "maxCpuCount": cpu_limit_s or 0,
         "maxDiskCount": disk_mb or 0,
-        "maxwdir": int(scratch_mb or 0) or UNSAID_SCRATCH_MB,
+        "maxwdir": at.scratch_mb or UNSAID_SCRATCH_MB,
         "currentPriority": priority,
         "jobsetID": jobset_id or 0,
         "reqID": req_id or 0,
@@ -152,9 +159,9 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
 
 
-def _left_at(storage: str, here: list[str], file: File) -> File:
+def _left_at(storage: str | None, local: frozenset[str], file: File) -> File:
     """An output that goes to a nucleus is left at the queue's storage, where the mover can fetch it: both are of this machine."""
-    return [*file[:ENDPOINT], storage, *file[ENDPOINT + 1 :]] if file[ENDPOINT] in here else file
+    return [*file[:ENDPOINT], storage, *file[ENDPOINT + 1 :]] if file[ENDPOINT] in local else file
 
 
 def _joined(files: list[File], index: int, absent: str | None = None) -> str:

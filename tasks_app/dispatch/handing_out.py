@@ -15,7 +15,7 @@ from functools import cache
 from random import randrange
 from typing import Any
 
-from psycopg.types.numeric import Int8
+from psycopg.types.numeric import Int4, Int8
 
 from brokerage_app.grid.configured import configuration
 from jedisite.database.sql import hot_cursor
@@ -24,7 +24,9 @@ from tasks_app.dispatch.description import behind_walls, described
 from tasks_app.dispatch.input_addresses import forget_astray
 from tasks_app.dispatch.job_secrets import give_secrets
 from tasks_app.dispatch.optional_names import name_optional
+from tasks_app.dispatch.queue_storages import at_queue
 from tasks_app.dispatch.worker_moves import handed_to
+from tasks_app.domain.lines import of_job
 from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, BY_PRIORITY, HAND_OUT
 
 FULL_SCAN_EVERY_S = 0.5
@@ -63,7 +65,7 @@ _OF_ADMINISTRATORS = """
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PROCESSING, _PRIORITY, _LINE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 31
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 23, 30
 """Places of columns in a row."""
 
 
@@ -111,14 +113,14 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     """
     secret = secrets.token_urlsafe(32) if request.with_secret else ""
     digest = hashlib.sha256(secret.encode()).digest() if secret else None
-    order = line_order()
+    order, at = line_order(), at_queue(request.site)
     sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
     rows = _claim(request, digest, None if sloppy else order, sloppy)
     if rows and request.harvester:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     for row in rows:
         forget_astray(row[_NUMBER], row[_PROCESSING], row[_FILES])
-    jobs = [described(row, secret) for row in rows]
+    jobs = [described(row, secret, at) for row in rows]
     handling = [row[_HANDLING] for row in rows]
     if any(handling):
         give_secrets(jobs, handling)
@@ -157,7 +159,10 @@ def _remember(key: Key, rows: list[Row], order: LineOrder | None, full_scan_at: 
 def _place(row: Row, order: LineOrder | None, sloppy: bool) -> Place:
     if sloppy:
         return 0, 0, row[_NUMBER]
-    return order.place_of(row[_LINE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
+    if order is None:
+        return 0, -row[_PRIORITY], row[_NUMBER]
+    line = of_job(row[_PROCESSING], row[_HANDLING], row[_SHARE], row[_WORK_QUEUE])
+    return order.place_of(line), -row[_PRIORITY], row[_NUMBER]
 
 
 def _run(request: Request, digest: bytes | None, order: LineOrder | None, sloppy: bool, after: Place) -> list[Row]:
@@ -176,8 +181,8 @@ def _run(request: Request, digest: bytes | None, order: LineOrder | None, sloppy
     if order is not None:
         past_lines = line >= len(order.names)
         values |= {
-            "lines": order.text_from(line),
-            "known": order.text,
+            "lines": order.text,
+            "first": Int4(line + 1),
             "other_priority": Int8(priority if past_lines else FIRST[1]),
             "other_job": Int8(job_id if past_lines else FIRST[2]),
         }

@@ -8,8 +8,8 @@ from tasks_app.lifecycle.job_moves import before
 
 # ruff: noqa: S608 - every piece is a constant of ours
 # The jobs that {chosen} picks and locks go to a pilot, with all that it needs: one statement, one transaction.
-HAND_OUT = f"""
-WITH chosen AS ({{chosen}}),
+HAND_OUT = """
+WITH chosen AS ({chosen}),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
@@ -20,10 +20,8 @@ UPDATE jobs j
  WHERE j.pandaid = chosen.pandaid
 RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
        maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
-       cmtconfig, container_name, resource_type, {LINE}, specialhandling, maxcpucount, transfertype, nucleus, cloud,
+       cmtconfig, container_name, resource_type, gshare, workqueue_id, specialhandling, maxcpucount, transfertype, nucleus, cloud,
        jobdefinitionid,
-       (SELECT ARRAY[q.storage_id, q.work_dir_mb::text] FROM queues q WHERE q.name = %(site)s),
-       CASE WHEN j.nucleus IS NOT NULL THEN ARRAY(SELECT e.name FROM storage_endpoints e WHERE e.path <> '') END,
        (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
        ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
                FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)
@@ -52,7 +50,8 @@ BY_NUMBER = (
 BY_LINE = (
     """
     SELECT pandaid FROM (
-    SELECT of_line.pandaid FROM unnest(%(lines)s::text[]) WITH ORDINALITY line (name, number) CROSS JOIN LATERAL ("""
+    SELECT of_line.pandaid FROM unnest((%(lines)s::text[])[%(first)s:]) WITH ORDINALITY line (name, number)
+     CROSS JOIN LATERAL ("""
     + _WAITING
     + f"""
        AND {LINE} = line.name
@@ -63,7 +62,7 @@ BY_LINE = (
     SELECT other.pandaid FROM ("""
     + _WAITING
     + f"""
-       AND ({LINE} IS NULL OR {LINE} <> ALL(%(known)s::text[]))
+       AND ({LINE} = ANY(%(lines)s::text[])) IS NOT TRUE
        AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
      ORDER BY (currentpriority * -1), pandaid LIMIT {{count}} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {{count}}"""
 )

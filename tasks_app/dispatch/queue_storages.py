@@ -1,0 +1,51 @@
+"""Where jobs of a queue leave what they make, and how much room they have. Kept in the process for some seconds.
+
+Pilots are told with every job: read along with each, it takes longer than to choose the job.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from django.db.models import Q
+
+from brokerage_app.models import Queue, StorageEndpoint
+from tasks_app.dispatch.description import AtQueue
+
+CACHE_S: Final = 10.0
+"""How long after a change a process may still tell pilots what was."""
+
+
+_UNKNOWN: Final = AtQueue()
+_lock = threading.Lock()
+_kept: tuple[float, Mapping[str, AtQueue]] | None = None
+
+
+def at_queue(name: str) -> AtQueue:
+    """What holds at a queue, at most CACHE_S old. Two statements when it is read anew, none else."""
+    global _kept
+    kept = _kept
+    if kept is None or time.monotonic() - kept[0] >= CACHE_S:
+        with _lock:
+            if _kept is kept:
+                _kept = (time.monotonic(), _read())
+            kept = _kept
+    return kept[1].get(name, _UNKNOWN) if kept else _UNKNOWN
+
+
+def forget() -> None:
+    """Read the queues at the next call."""
+    global _kept
+    _kept = None
+
+
+def _read() -> dict[str, AtQueue]:
+    local = frozenset(StorageEndpoint.objects.exclude(path="").values_list("name", flat=True))
+    rows = Queue.objects.filter(Q(storage__isnull=False) | Q(work_dir_mb__gt=0))
+    return {
+        name: AtQueue(storage, scratch_mb or 0, local)
+        for name, storage, scratch_mb in rows.values_list("name", "storage_id", "work_dir_mb")
+    }
