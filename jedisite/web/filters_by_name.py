@@ -44,9 +44,10 @@ class NamedFilters(django_filters.FilterSet):
     def errors(self) -> Any:
         if not getattr(self, "_has_looked", False):
             self._has_looked = True
-            for name, one in self.filters.items():
-                value = self.form.is_valid() and self.form.cleaned_data.get(name)
-                if isinstance(one, KnownFilter) and value and (fault := one.fault(value, self.queryset)):
+            named = [(name, one) for name, one in self.filters.items() if isinstance(one, KnownFilter)]
+            for name, one in named if self.form.is_valid() else ():
+                value = self.form.cleaned_data.get(name)
+                if value and (fault := one.fault(value, self.queryset)):
                     # Not as the message itself, which django-filter takes for a format: names may hold a per cent sign.
                     self.form.add_error(name, ValidationError("%(said)s", params={"said": fault}))
         return self.form.errors
