@@ -18,6 +18,7 @@ _MOVES = f"{_LOCKS}:test_moves_wait_for_who_holds_the_task_and_decide_on_what_he
 _GONE = f"{_LOCKS}:test_a_holder_whose_claim_is_gone_can_move_nothing"
 _HOLDS = f"{_LOCKS}:test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it"
 _TRANSFERS = "tasks_app.transfers.test_transfer_locks"
+_HELD_BY_SYSTEMS = "flow.test_production_systems:test_rows_that_a_production_system_holds_delay_no_others"
 _PRODSYS = "flow.test_production_systems:test_rows_that_another_holds_are_passed_over"
 _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 _RANGES = "events_app.lifecycle.test_range_locks"
@@ -91,6 +92,9 @@ TESTED: dict[str, str] = {
     "tasks_app/messaging/inbox.py:process_next": f"{_PASSED}[inbox_rows]",
     "tasks_app/messaging/production_systems.py:_NEXT_TASK": _PRODSYS,
     "tasks_app/messaging/production_systems.py:_NEXT_COMMAND": _PRODSYS,
+    "tasks_app/messaging/production_systems.py:_NO_ACCOUNT": _HELD_BY_SYSTEMS,
+    "tasks_app/messaging/production_systems.py:_NO_ACCOUNT 2": _HELD_BY_SYSTEMS,
+    "tasks_app/messaging/states_back.py:_COMMANDS": _HELD_BY_SYSTEMS,
     "tasks_app/messaging/states_back.py:_WRITE": _PRODSYS,
     "tasks_app/submission/command_queue.py:give_command": _MOVES,
     "tasks_app/lifecycle/task_moves.py:move_task": _MOVES,

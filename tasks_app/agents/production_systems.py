@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from django.db import OperationalError
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
 from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.messaging import production_systems, states_back
+from tasks_app.messaging import foreign_sessions, production_systems, states_back
 
 LIMIT = 200
 MESSAGES = 5000
+PATIENCE: Final = timedelta(seconds=3)
+"""How long one statement waits for a lock that a production system may have."""
 
 
 @agent("production_systems", every="5s", title="Serves tables of production systems")
-def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = None) -> Pass:
-    """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds."""
-    now = now or timezone.now()
+def run(
+    limit: int = LIMIT,
+    messages: int = MESSAGES,
+    now: datetime | None = None,
+    longest: timedelta = foreign_sessions.LONGEST,
+) -> Pass:
+    """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds.
+
+    Sessions of production systems that hold locks for `longest` are ended first.
+    """
+    ended, beyond = foreign_sessions.end_holders(longest), foreign_sessions.out_of_reach()
+    notes = [f"ended a session of {role}, which held locks" for role in ended]
+    notes += [f"the site cannot end sessions of {role} that hold locks: grant it that role" for role in beyond]
+    try:
+        with foreign_sessions.impatient(PATIENCE):
+            return _serve(limit, messages, now or timezone.now(), notes)
+    except OperationalError as exc:
+        if not isinstance(exc.__cause__, LockNotAvailable):
+            raise
+        return Pass(0, "; ".join([*notes, "another session has what is to be written: it waits"]))
+
+
+def _serve(limit: int, messages: int, now: datetime, notes: list[str]) -> Pass:
     roles, served, refused = production_systems.roles_that_wait(), 0, 0
     for serve in (lambda role: production_systems.import_next(role, now), production_systems.give_next_command):
         # A row of each role in turn, and as many commands as tasks: a flood of one delays no other.
@@ -33,7 +58,7 @@ def run(limit: int = LIMIT, messages: int = MESSAGES, now: datetime | None = Non
     read, written = states_back.write_states(messages)
     written += states_back.write_answers()
     waiting = production_systems.rows_without_account()
-    notes = [
+    notes += [
         f"{plural(refused, 'row')} refused" if refused else "",
         f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role" if waiting else "",
     ]

@@ -61,9 +61,12 @@ _COMMAND_ANSWERED = """UPDATE prodsys_comm SET comm_cmd = %(word)s, comm_status 
        comm_command = %(command)s WHERE id = %(row)s"""
 _WAITS = "This waits for an active account of the name of the role that wrote it: an administrator makes one."
 _NO_ACCOUNT = (
-    f"""UPDATE t_task d SET error = %(waits)s WHERE d.status = 'waiting' AND d.error = '' AND NOT {_ACCOUNT}""",  # noqa: S608
-    f"""UPDATE prodsys_comm d SET comm_answer = %(waits)s
-         WHERE d.comm_status = 'waiting' AND d.comm_answer = '' AND NOT {_ACCOUNT}""",  # noqa: S608
+    f"""UPDATE t_task SET error = %(waits)s WHERE taskid = ANY(ARRAY(
+            SELECT d.taskid FROM t_task d WHERE d.status = 'waiting' AND d.error = '' AND NOT {_ACCOUNT} ORDER BY 1
+               FOR UPDATE SKIP LOCKED))""",  # noqa: S608
+    f"""UPDATE prodsys_comm SET comm_answer = %(waits)s WHERE id = ANY(ARRAY(
+            SELECT d.id FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND d.comm_answer = '' AND NOT {_ACCOUNT} ORDER BY 1
+               FOR UPDATE SKIP LOCKED))""",  # noqa: S608
 )
 _WAITING = f"""SELECT (SELECT count(*) FROM t_task d WHERE d.status = 'waiting' AND NOT {_ACCOUNT})
        + (SELECT count(*) FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND NOT {_ACCOUNT})"""  # noqa: S608

@@ -41,7 +41,9 @@ SELECT (SELECT count(*) FROM part), (SELECT count(*) FROM written)
 _COMMANDS: Final = """
 UPDATE prodsys_comm p SET comm_status = c.comm_status, comm_answer = c.comm_answer,
        comm_cmd = CASE c.comm_status WHEN 'refused' THEN c.comm_cmd || ' failed' ELSE p.comm_cmd END
-  FROM task_commands c WHERE p.comm_status = 'given' AND c.id = p.comm_command AND c.comm_status IN ('done', 'refused')
+  FROM task_commands c WHERE c.id = p.comm_command AND p.id = ANY(ARRAY(
+       SELECT g.id FROM prodsys_comm g JOIN task_commands t ON t.id = g.comm_command AND t.comm_status IN ('done', 'refused')
+        WHERE g.comm_status = 'given' ORDER BY g.id FOR UPDATE OF g SKIP LOCKED))
 """
 
 

@@ -50,7 +50,10 @@ GRANTS = """
 CREATE ROLE {0} LOGIN PASSWORD '{1}';
 GRANT SELECT, INSERT ON t_task TO {0};
 GRANT SELECT, INSERT, DELETE ON prodsys_comm TO {0};
-GRANT USAGE ON SEQUENCE jedi_tasks_id_seq TO {0}
+GRANT USAGE ON SEQUENCE jedi_tasks_id_seq TO {0};
+ALTER ROLE {0} SET idle_in_transaction_session_timeout = '15s';
+ALTER ROLE {0} SET statement_timeout = '15s';
+GRANT {0} TO {2}
 """
 """What docs/production_systems.md tells operators to do."""
 NEW_TASK = """INSERT INTO t_task (taskid, status, jedi_task_parameters) VALUES (nextval('jedi_tasks_id_seq'), 'waiting', %s)
@@ -66,7 +69,7 @@ class System:
         self.name = f"deft_{secrets.token_hex(4)}"
         password = secrets.token_hex(8)
         with superuser() as server:
-            server.execute(GRANTS.format(self.name, password).encode())
+            server.execute(GRANTS.format(self.name, password, connection.get_connection_params()["user"]).encode())
         given = connection.get_connection_params()
         address = f"postgresql://{self.name}:{password}@{given['host']}:{given['port']}/{given['dbname']}"
         self.process = subprocess.Popen(
@@ -420,6 +423,62 @@ def test_rows_that_another_holds_are_passed_over(deft: System) -> None:
     assert FeedReader.objects.get().position == before
     serve()
     assert FeedReader.objects.get().position > before
+
+
+def test_rows_that_a_production_system_holds_delay_no_others(deft: System) -> None:
+    """It may delete its own rows, and take its time to commit."""
+    first, second = deft.submit(wanted("lab.t"), wanted("lab.u"))
+    serve()
+    for made in (first, second):
+        deft.command(made, "kill")
+    serve()
+    settle()
+    held = ProductionCommand.objects.get(task_id=first)
+    assert skips(("prodsys_comm", "id", held.id), states_back.write_answers) == 1
+    assert deft.answers(second)[0][1] == "done" != deft.answers(first)[0][1]
+    User.objects.filter(username=deft.name).update(is_active=False)
+    third, fourth = deft.submit(wanted("lab.v"), wanted("lab.w"))
+    assert skips(("t_task", "taskid", third), rows.rows_without_account) == 2
+    assert [bool(deft.row(made)[1]) for made in (third, fourth)] == [False, True]
+    for made in (third, fourth):
+        deft.command(made, "kill")
+    held = ProductionCommand.objects.get(task_id=third)
+    skips(("prodsys_comm", "id", held.id), rows.rows_without_account)
+    assert [bool(deft.answers(made)[0][2]) for made in (third, fourth)] == [False, True]
+
+
+FOR_EVER = [("SET idle_in_transaction_session_timeout = 0", []), ("SET statement_timeout = 0", [])]
+MOVERS = "hashtextextended('mover claims', 0)"
+
+
+def test_a_table_that_a_production_system_has_locked_is_served_soon(make_system: Callable[..., System]) -> None:
+    User.objects.create_user("ada")
+    deft, other = make_system(), make_system()
+    (made,) = other.submit(wanted("lab.t"))
+    deft.say(*FOR_EVER, ("BEGIN", []), ("LOCK TABLE prodsys_comm IN ACCESS EXCLUSIVE MODE", []))
+    found = production_systems.run()
+    assert "another session has what is to be written" in found.note and found.items == 0
+    assert f"ended a session of {deft.name}" in production_systems.run(longest=timedelta(0)).note
+    assert other.row(made)[0] == "registered"
+    assert deft.say(("SELECT 1", [])) != [[[1]]], "its connection is gone"
+
+
+def test_an_advisory_lock_that_a_production_system_takes_is_taken_from_it(deft: System) -> None:
+    deft.say(*FOR_EVER, (f"SELECT pg_advisory_lock({MOVERS})", []))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_xact_lock({MOVERS})")
+        assert cursor.fetchone() == (False,), "the mover would wait"
+        assert f"ended a session of {deft.name}" in production_systems.run().note
+        cursor.execute(f"SELECT pg_try_advisory_xact_lock({MOVERS})")
+        assert cursor.fetchone() == (True,)
+
+
+def test_a_production_system_whose_role_the_site_was_not_granted_is_named(deft: System) -> None:
+    with superuser() as server:
+        server.execute(f"REVOKE {deft.name} FROM {connection.get_connection_params()['user']}".encode())
+    deft.say(("SELECT pg_advisory_lock(1)", []))
+    assert f"the site cannot end sessions of {deft.name}" in production_systems.run().note
+    assert deft.say(("SELECT 1", [])) == [[[1]]]
 
 
 def test_messages_stay_until_they_are_written_back(deft: System) -> None:
