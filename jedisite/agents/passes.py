@@ -129,13 +129,18 @@ def renew_lease() -> None:
 
 
 def synchronise_after_migrate(**_: Any) -> None:
-    """Make the partitions of today; give every registered agent its row and its django-q2 schedule of one minute."""
-    from django_q.models import Schedule
-
+    """Make the partitions of today, and see to the rows of agents."""
     from jedisite.agents.housekeeping import keep_partitions
-    from jedisite.models import Agent
 
     keep_partitions()
+    give_rows()
+
+
+def give_rows() -> None:
+    """Give every registered agent its row and its django-q2 schedule of one minute."""
+    from django_q.models import Schedule
+
+    from jedisite.models import Agent
 
     known = Agent.objects.in_bulk()
     Agent.objects.bulk_create(

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 from django.db import Error, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jedisite.agents.agent_state import is_stuck, rows, standstill
-from jedisite.database import database_faults
+from jedisite.database import database_faults, migrating
 from jedisite.identity.callers import Right, needs
 from jedisite.models import Agent
 from jedisite.vocabulary.words import plural
@@ -79,10 +78,8 @@ def _migrations() -> str:
     """Read once in a process: what has been applied stays so."""
     global _migrated
     if not _migrated:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        if missing:
-            return f"{plural(len(missing), 'migration has', 'migrations have')} not been applied"
+        if missing := migrating.missing():
+            return f"{plural(missing, 'migration has', 'migrations have')} not been applied"
         _migrated = True
     return OK
 

@@ -37,6 +37,7 @@ class Command(Suggesting):
         while not stop.wait(options["interval"]):
             try:
                 if not started:
+                    passes.give_rows()  # a new version may have other agents, and no migration
                     passes.count_anew()
                     started = True
                 passes.tick()

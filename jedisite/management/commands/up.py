@@ -12,6 +12,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from jedisite.agents import passes
+from jedisite.agents.housekeeping import keep_partitions
+from jedisite.database import migrating
 from jedisite.identity import first_account
 from jedisite.management.command_line import Suggesting
 from jedisite.processes import launch
@@ -52,7 +54,10 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     """
     listener = launch.take_checked_port(options["bind"], options["port"], options["slots"])
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # each web worker would warn that there is none
-    call_command("migrate", interactive=False, verbosity=0)
+    if migrating.missing():
+        call_command("migrate", interactive=False, verbosity=0)
+    else:
+        keep_partitions()  # of what follows migrations, this is needed at once; Django's command would build models of the past
     workers = not options["no_workers"]
     if workers:
         call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())

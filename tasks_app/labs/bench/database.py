@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.db import ProgrammingError, connection, connections
 from psycopg import sql
 
+from jedisite.database import migrating
 from jedisite.processes.postgres import EmbeddedServer
 
 
@@ -44,7 +45,8 @@ def throw_away() -> Iterator[Place]:
             os.environ["DATABASE_URL"] = url
             _lead_to(url)
             try:
-                call_command("migrate", interactive=False, verbosity=0)
+                if migrating.missing():
+                    call_command("migrate", interactive=False, verbosity=0)
                 yield Place(home, url)
             finally:
                 connections.close_all()
