@@ -44,6 +44,8 @@ COMPONENTS: Final = (
 TRANS: Final = "trans"
 """The exit code of the transform, a text; it stands for errors of which no part says more."""
 TRANS_EXIT: Final = "trans_exit_code"
+PAYLOAD: Final = ("exe", TRANS)
+"""What the payload itself says."""
 PAYLOAD_FAILED: Final = 1305
 """The pilot's word that the payload failed: whatever else is known explains more."""
 OUTPUT_MISSING: Final = 1165
@@ -90,6 +92,17 @@ PILOT_CODES: Final[Mapping[int, str]] = {
 }
 
 
+_NO_INPUT, _NO_SET_UP = "its input could not be read", "it could not be set up"
+_BEFORE_PAYLOAD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("1099", "1100", "1103", "1145", "1151", "1171", "1180", "1331"), _NO_INPUT),
+    **dict.fromkeys(("1110", "1116", "1117", "1186", "1211"), _NO_SET_UP),
+    "1149": "its program could not be fetched",
+    "1246": "its sandbox could not be fetched",
+    "1349": "its command line cannot be used",
+}
+"""What pilots report of jobs whose payload they did not start, whatever state they had told before: stage-in and set-up."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobError:
     """An error of a job: `detail` is what the part itself said. The sign of a pilot's code, by which it says that another
@@ -109,11 +122,16 @@ class JobError:
         return f"{self.component}:{self.code}"
 
     @property
+    def before_payload(self) -> str:
+        """Why the payload was never started, in words; "" for errors that may come later, too."""
+        return _BEFORE_PAYLOAD.get(self.code, "") if self.component == "pilot" else ""
+
+    @property
     def sentence(self) -> str:
         """What went wrong, for people."""
         if self.component == "pilot" and int(self.code) in PILOT_CODES:
             return PILOT_CODES[int(self.code)]
-        if self.component in ("exe", TRANS):
+        if self.component in PAYLOAD:
             return f"The payload ended with exit code {self.code}."
         if self.detail.strip():
             first = self.detail.strip().splitlines()[0][:200]

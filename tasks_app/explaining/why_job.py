@@ -15,8 +15,7 @@ from brokerage_app.models import Queue, VerdictRecord, WorkQueue
 from tasks_app.configured import timeout_limits
 from tasks_app.counts.line_order import line_order
 from tasks_app.domain import job_timeouts
-from tasks_app.domain.fingerprints import category_of
-from tasks_app.domain.job_errors import error_of
+from tasks_app.domain.job_errors import PAYLOAD, error_of
 from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
 from tasks_app.explaining import merging_facts
@@ -95,7 +94,7 @@ def explain(job: JobColumns, now: datetime) -> Why:
         counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
         unwalled=_unwalled(job, site) if waits and site else "",
-        lacked_input=_lacked_input(job),
+        not_begun=_not_begun(job, reached),
     )
     return Why(job, walk(facts), facts)
 
@@ -149,9 +148,13 @@ def _error_words(job: JobColumns) -> str:
     return f"{error.sentence} ({error.key})"
 
 
-def _lacked_input(job: JobColumns) -> bool:
+def _not_begun(job: JobColumns, reached: Mapping[str, datetime]) -> str:
+    """Why a job ended before its payload began: what its pilot says, else that it never told of its start."""
     error = error_of(job.__dict__)
-    return error is not None and category_of(error.component, error.code) == "stage-in"
+    if error is None or error.before_payload:
+        return error.before_payload if error is not None else ""
+    began = JobStatus.RUNNING in reached or error.component in PAYLOAD or JobStatus.HOLDING not in reached
+    return "" if began else "its pilot ended it before the payload began"
 
 
 def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:

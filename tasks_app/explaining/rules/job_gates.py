@@ -71,7 +71,7 @@ class JobFacts:
 
     silent_s   seconds since its pilot's last sign of life, None before the first; `counted_s` of `timeout_s` have passed after
                which it counts as lost, None when no such time-out concerns it
-    lacked_input   it failed because it did not get its input, so that its payload never ran
+    not_begun      why it ended before its payload began, in words; "" when it began or nobody knows
     unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
     """
 
@@ -90,7 +90,7 @@ class JobFacts:
     counted_s: float = 0.0
     merging: str = ""
     unwalled: str = ""
-    lacked_input: bool = False
+    not_begun: str = ""
 
     @property
     def stage(self) -> int:
@@ -252,8 +252,8 @@ def _running(facts: JobFacts) -> Gate:
     if facts.timeout_s is not None and facts.counted_s > facts.timeout_s:
         said = f"{heard}; after {facts.timeout_s:.0f} s the job counts as lost"
         return Gate(name, title, "no", job_refusal_codes.JOB_LOST_HEARTBEAT, said, facts.since)
-    if facts.lacked_input:
-        return Gate(name, title, "not asked", "", "it did not run: its input could not be read")
+    if facts.not_begun:
+        return Gate(name, title, "not asked", "", f"it did not run: {facts.not_begun}")
     says = heard if facts.status == J.RUNNING else "it ran"
     found = _gate(name, title, facts, reached=(J.RUNNING,), stage=3, says=says)
     return found or Gate(

@@ -86,11 +86,12 @@ def test_nothing_is_said_of_pilots_before_a_job_waits_for_one() -> None:
         )
 
 
-def test_a_job_whose_input_could_not_be_read_is_not_said_to_have_run() -> None:
+def test_a_job_whose_payload_did_not_begin_is_not_said_to_have_run() -> None:
     failed = replace(ACTIVE, status="failed", reached={"activated": AT, "sent": AT, "running": AT}, error="no input")
-    said = {lacked: walk(replace(failed, lacked_input=lacked))[7] for lacked in (True, False)}
-    assert (said[False].answer, said[False].sentence) == ("yes", "it ran")
-    assert (said[True].answer, said[True].sentence) == ("not asked", "it did not run: its input could not be read")
+    said = {why: walk(replace(failed, not_begun=why))[7] for why in ("", "its input could not be read")}
+    ran, not_run = said.values()
+    assert (ran.answer, ran.sentence) == ("yes", "it ran")
+    assert (not_run.answer, not_run.sentence) == ("not asked", "it did not run: its input could not be read")
 
 
 def test_gates_say_their_numbers() -> None:
