@@ -46,7 +46,10 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
         skip = storage_space(case, site)
         if skip is not None:
             return skip
-    for name in case.needs.outputs:
+    named = case.needs.outputs
+    if case.needs.unplaced_outputs and not site.written(analysis=case.analysis):
+        named = (*named, case.needs.unplaced_outputs)
+    for name in named:
         if name not in shut:
             continue
         one = case.grid.endpoints[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,7 @@ from django.db import models, transaction
 
 from brokerage_app.grid import queue_status
 from brokerage_app.grid.cric import QUEUE, SITE, STORAGE, WORK_DIR, Described, record_of
+from brokerage_app.grid.written_storage import storages_by_activity
 from brokerage_app.models import LinkValue, Queue, QueueEndpoint, QueueStatusLog, Site, SoftwareTags, StorageEndpoint
 
 BATCH = 2000
@@ -126,21 +126,14 @@ def _places(*, lasting: bool = False) -> dict[str, dict[str, Any]]:
     """Sites, storages and queues; `lasting`: as `known` says."""
     held = QueueStatusLog.objects.filter(ended_at=None, until__isnull=False)
     after = dict(held.values_list("queue", "after")) if lasting else {}
-    storages: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
-    for row in QueueEndpoint.objects.order_by("queue", "endpoint"):
-        suffix = "_analysis" if row.scope == "analysis" else ""
-        for activity, order in (("read_lan", row.order_read), ("write_lan", row.order_write)):
-            if order is not None:
-                storages[row.queue_id][f"{activity}{suffix}"].append((order, row.endpoint_id))
+    rows = list(Queue.objects.order_by("name"))
+    storages = storages_by_activity(rows, named=not lasting)
     queues = {}
-    for queue in Queue.objects.order_by("name"):
+    for queue in rows:
         record = record_of(vars(queue), QUEUE, queue.data)
-        used = {activity: [name for _, name in sorted(rows)] for activity, rows in storages[queue.name].items()}
         if queue.name in after:
             record["status"] = after[queue.name]
-        if not used and queue.storage_id and not lasting:
-            used = {"read_lan": [queue.storage_id], "write_lan": [queue.storage_id]}
-        queues[queue.name] = record | {WORK_DIR: queue.work_dir_mb or 0, "astorages": used}
+        queues[queue.name] = record | {WORK_DIR: queue.work_dir_mb or 0, "astorages": storages[queue.name]}
     return {
         "sites": {row.name: record_of(vars(row), SITE, row.data) for row in Site.objects.order_by("name")},
         "storages": {

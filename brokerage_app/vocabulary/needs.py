@@ -84,6 +84,7 @@ class TaskNeeds:
     frozen_s         seconds since the task was put aside; `unchanged_s`: since its primary dataset changed. None: never
     inputs           the input datasets and where they are; `incomplete_input`: files that are at no storage are not waited for
     outputs          names of the endpoints to which outputs go, where that is known before a site is chosen
+    unplaced_outputs the endpoint to which other outputs go from queues without storage; "" when there are none
     jobs_wanted      how many jobs the work would make now, roughly
     used_sites       sites that have had jobs of the task
     avoided_sites    sites from which this work was taken back
@@ -157,6 +158,7 @@ class TaskNeeds:
     unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()
     outputs: tuple[str, ...] = ()
+    unplaced_outputs: str = ""
     jobs_wanted: int = 0
     used_sites: tuple[str, ...] = ()
     avoided_sites: tuple[str, ...] = ()

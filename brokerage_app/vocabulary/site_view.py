@@ -188,6 +188,11 @@ class SiteView:
         """The queue as pilots and statistics know it: that of a pseudo queue is its parent."""
         return self.parent or self.name
 
+    def written(self, *, analysis: bool) -> str:
+        """The storage to which jobs write what has no destination of its own; "" where the queue has none."""
+        own = (analysis and self.analysis_outputs) or self.outputs
+        return own[0] if own else ""
+
     def counts(self, share: str | None = None, resource_type: str | None = None) -> Counts:
         """Jobs of a share and a resource type; None is all of them."""
         return _total(self.jobs.values() if share is None else (self.jobs.get(share, {}),), resource_type)

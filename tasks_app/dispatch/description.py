@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.params import special_handling as handling
 from tasks_app.worker_node.pilot.oneword import as_word
 
@@ -19,9 +20,11 @@ UNSAID_SCRATCH_MB = 16_336
 
 
 class AtQueue(NamedTuple):
-    """The storage of a queue, room in a job's folder (0: not said), and the names of all storages of this machine."""
+    """The storage to which a queue writes, that for analysis, room in a job's folder (0: not said), and the names of all
+    storages of this machine."""
 
     storage: str | None = None
+    analysis_storage: str | None = None
     scratch_mb: int = 0
     local: frozenset[str] = frozenset()
 
@@ -64,7 +67,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         params,
         files,
     ) = row
-    storage = at.storage
+    storage = at.analysis_storage if label in ANALYSIS_LABELS else at.storage
     by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
     for file in files:
         by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from django.db.models import Q
-
-from brokerage_app.models import Queue, StorageEndpoint
+from brokerage_app.grid.written_storage import WRITTEN, WRITTEN_BY_ANALYSIS
+from brokerage_app.models import StorageEndpoint
+from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.description import AtQueue
 
 CACHE_S: Final = 10.0
@@ -42,10 +42,12 @@ def forget() -> None:
     _kept = None
 
 
+# ruff: noqa: S608 - pieces of ours
+_QUEUES: Final = f"SELECT q.name, {WRITTEN}, {WRITTEN_BY_ANALYSIS}, coalesce(q.work_dir_mb, 0) FROM queues q"
+
+
 def _read() -> dict[str, AtQueue]:
     local = frozenset(StorageEndpoint.objects.exclude(path="").values_list("name", flat=True))
-    rows = Queue.objects.filter(Q(storage__isnull=False) | Q(work_dir_mb__gt=0))
-    return {
-        name: AtQueue(storage, scratch_mb or 0, local)
-        for name, storage, scratch_mb in rows.values_list("name", "storage_id", "work_dir_mb")
-    }
+    with hot_cursor() as cursor:
+        cursor.execute(_QUEUES)
+        return {name: AtQueue(usual, analysis, room_mb, local) for name, usual, analysis, room_mb in cursor.fetchall()}

@@ -17,7 +17,7 @@ from jedisite.database.sql import copy_text
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
-from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
+from tasks_app.generation.rules.common_facts import LOCAL, OutputStream, TaskFacts
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.buildstep import Library
 from tasks_app.params.job_groups import JobGroup, JobGroups
@@ -294,12 +294,9 @@ class SiteJobs:
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"
 
     def _endpoint_of(self, stream: OutputStream) -> str:
-        """Where files of an output go: to its own place, or where they stay."""
-        if not self.task.stays:
-            return stream.endpoint
-        user = self.task.label in ANALYSIS_LABELS
-        own = (user and self.site.analysis_outputs) or self.site.outputs
-        return own[0] if own else stream.endpoint
+        """Where files of an output go: to its own place; without one, or when they are to stay, where the queue writes first."""
+        own = "" if self.task.stays else stream.endpoint
+        return own or self.site.written(analysis=self.task.label in ANALYSIS_LABELS) or stream.endpoint or LOCAL
 
     def params(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
         render = self.template.render

@@ -16,13 +16,13 @@ import psycopg
 
 from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.grid.configured import configuration
-from brokerage_app.models import Queue
+from brokerage_app.grid.written_storage import WRITTEN_BY_ANALYSIS
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import hot_cursor, numbers, take_ids
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, JobStatus
-from tasks_app.generation.rules.common_facts import TaskFacts, job_walltime_s
+from tasks_app.generation.rules.common_facts import LOCAL, TaskFacts, job_walltime_s
 from tasks_app.inputs.data_rights import logs_of_others
 from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog, Task
 from tasks_app.params import buildstep
@@ -31,7 +31,6 @@ from tasks_app.params.buildstep import BadBuildError, BuildStep, Library
 Source = tuple[str, FileInfo]
 """A sandbox that data management keeps: its dataset and file."""
 ME = "job_generator"
-LOCAL = "LOCAL_SE"
 
 
 def library_for(
@@ -42,7 +41,7 @@ def library_for(
     In a transaction that has locked the task's row. Queues that share a storage share their libraries. `scope` is that
     of the task's outputs. Raises BadBuildError, UnresolvedPlaceholder.
     """
-    place = Queue.objects.filter(pk=site.queue).values_list("storage_id", flat=True).first() or LOCAL
+    place = site.written(analysis=True) or LOCAL
     return _usable(cursor, task.id, step, place, now) or _make(cursor, task, step, site, place, scope, now)
 
 
@@ -64,14 +63,14 @@ def _usable(cursor: psycopg.Cursor[Any], task_id: int, step: BuildStep, place: s
     return Library(*row) if row else None
 
 
-_FAILING = """
+_FAILING = f"""
 SELECT q.name, count(*) FROM jedi_datasets d
   JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.type = 'lib'
-  JOIN queues q ON coalesce(q.storage_id, %(local)s) = d.destination
+  JOIN queues q ON coalesce({WRITTEN_BY_ANALYSIS}, %(local)s) = d.destination
  WHERE d.jeditaskid = %(task)s AND d.type = 'lib' AND d.attributes = %(mark)s AND d.creationtime >= %(since)s
    AND c.jeditaskid = %(task)s AND c.status IN ('finished', 'failed')
  GROUP BY q.name HAVING bool_and(c.status = 'failed') AND count(*) >= %(most)s
-"""
+"""  # noqa: S608 - a piece of ours
 
 
 def failing_sites(task: Task, step: BuildStep) -> dict[str, int]:

@@ -12,9 +12,9 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.generation.library_jobs import LOCAL, failing_sites, source_of
 from tasks_app.generation.library_jobs import Source as Sandbox
-from tasks_app.generation.rules.common_facts import OutputStream, TaskFacts
+from tasks_app.generation.library_jobs import failing_sites, source_of
+from tasks_app.generation.rules.common_facts import LOCAL, OutputStream, TaskFacts
 from tasks_app.generation.rules.sources import DatasetRow, Order
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
@@ -185,10 +185,11 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
     masters = masters_of(inputs)
     scouting = _is_scouting(task, rule, masters)
     needs = of_work(needs, task, rule, masters, now, scouting=scouting)
-    places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in outputs)
-    # Outputs that stay where they are made go to the storage of whatever site is chosen, which is asked of each.
+    places = [endpoint_of(row.dataset.destination, row.dataset.storage_token) for row in outputs]
+    # Others go to the storage of whatever queue is chosen, which is asked of each.
+    named = () if rule.flag("SO") else tuple(dict.fromkeys(filter(None, places)))
     optional = any(OPTIONAL in Attributes.parse(row.dataset.attributes) for row in outputs)
-    needs = replace(needs, outputs=() if rule.flag("SO") else tuple(dict.fromkeys(places)))
+    needs = replace(needs, outputs=named, unplaced_outputs=LOCAL if rule.flag("SO") or "" in places else "")
     return TurnFacts(
         task=task,
         fence=fence,
@@ -233,7 +234,7 @@ def stream_of(row: OutputTemplate, task: Task) -> OutputStream:
         dataset.type,
         row.stream_name or "",
         scope_of(dataset.name, task.user),
-        endpoint_of(dataset.destination, dataset.storage_token) or LOCAL,
+        endpoint_of(dataset.destination, dataset.storage_token),
         NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
     )
 

@@ -507,7 +507,7 @@ def test_an_installation_without_nuclei_does_not_wait_for_one() -> None:
     made = fed()
     assert status(made) == "ready"
     settle()
-    assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"LOCAL_SE"}
+    assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"BNL_DATADISK"}
 
 
 def test_a_child_of_a_chain_follows_its_parent() -> None:

@@ -287,6 +287,37 @@ def test_outputs_at_a_second_storage_of_this_machine_can_be_downloaded(
     assert b"".join(answer.streaming_content) == output.lfn.encode() * 10
 
 
+@pytest.mark.parametrize(("label", "endpoint"), [("managed", "NORTH_DISK"), ("user", "NORTH_USER")])
+def test_outputs_without_a_destination_go_where_their_queue_writes_first_and_can_be_fetched_and_read_there(
+    site: Storages, api: Callable[..., Client], label: str, endpoint: str
+) -> None:
+    """Whatever the queue names beside its list."""
+    GdpConfig.objects.filter(key="TASK_BROKER_managed").delete()
+    queue = add_queue("NORTH_Q", site_name="NORTH", capability="", storage_id="FAR_DISK")
+    listed = (("NORTH_OLD", "default", 2), ("NORTH_DISK", "default", 1), ("NORTH_USER", "analysis", 1))
+    for name, scope, order in listed:
+        site.add(name, "NORTH", space_total_gb=2000 * TB, space_free_gb=500 * TB)
+        QueueEndpoint.objects.create(queue=queue, endpoint_id=name, scope=scope, order_read=order, order_write=order)
+    configured.forget()
+    described = Client().get("/cache/schedconfig/NORTH_Q.all.json").json()["astorages"]
+    assert described["write_lan"] == ["NORTH_DISK", "NORTH_OLD"] and described["write_lan_analysis"] == ["NORTH_USER"]
+    site.dataset("lab.in", "NORTH_DISK", ["in0"])
+    made = submit(parameters("lab.t", reads("lab.in"), site="NORTH_Q", prodSourceLabel=label))
+    child = submit(parameters("lab.c", reads("lab.t.out"), site="NORTH_Q", prodSourceLabel=label))
+    settle(RealPilot(site="NORTH_Q").work, moved)
+    assert (status(made), status(child)) == ("done", "done")
+    for output in CatalogueFile.objects.filter(dataset__name__in=["lab.t.out", "lab.t.log", "lab.c.out"]):
+        assert output.endpoint == endpoint and path_of(output.url).is_relative_to(site.root / endpoint)
+        path = path_of(output.url)
+        assert small_files.path_of(output.url, output.lfn, scope=output.scope) == path
+        if output.dataset.name.endswith(".log"):
+            continue
+        file = File.objects.get(lfn=output.lfn, type="output")
+        answer: Any = api().get(f"/api/v2/files/{file.id}/content")
+        assert b"".join(answer.streaming_content) == output.lfn.encode() * 10
+    assert not TransferRule.objects.exclude(kind="copy").exists(), "they are where they belong"
+
+
 def test_what_lies_in_a_storage_that_cannot_be_seen_is_not_judged(site: Storages) -> None:
     made = gathered(site)
     settle(moved)

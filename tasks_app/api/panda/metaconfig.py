@@ -11,7 +11,7 @@ from brokerage_app.models.site import ResourceType
 from jedisite.identity.callers import Right
 from tasks_app.api.panda.call_params import Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.site_data import queue_data
+from tasks_app.api.panda.site_data import queues_data
 from tasks_app.api.panda.wire import envelope
 
 UNIFIED = "unified"
@@ -44,4 +44,5 @@ def get_site_specs(ask: Ask) -> HttpResponse:
     found = Queue.objects.order_by("name")
     if kind:
         found = found.filter(type__in=[kind, UNIFIED])
-    return envelope({queue.name: {**queue_data(queue), "type": queue.type} for queue in found})
+    described = queues_data(found)
+    return envelope({queue.name: {**described[queue.name], "type": queue.type} for queue in found})

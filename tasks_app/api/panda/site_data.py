@@ -6,6 +6,7 @@ PanDA's pilots read all of it without a token, so it is open to everybody.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
+from brokerage_app.grid.written_storage import storages_by_activity
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity.callers import Right, needs
 from tasks_app.ddm.local_storage import ENDPOINT
@@ -83,25 +85,28 @@ _MINUTES = re.compile(r"[0-9]{1,4}")
 _WAYS = ("read_lan", "write_lan", "read_wan", "write_wan", "pr", "pw", "pl")
 
 
-def queue_data(queue: Queue) -> dict[str, Any]:
-    """One queue as a pilot reads it. Memory and disk in MB, times in seconds.
+def queue_data(queue: Queue, storages: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """One queue as a pilot reads it, with its storages by activity. Memory and disk in MB, times in seconds.
 
     A queue whose description names no copy tool moves its files on a disk that pilots share with the storage.
     """
     told = {key: value for key, value in queue.data.items() if key in _READ and value is not None}
-    endpoint = queue.storage_id or ENDPOINT
+    ways = {way: storages.get("read_lan" if way == "pr" else way, ()) or storages.get("write_lan", ()) for way in _WAYS}
+    ways = {way: list(names) or [ENDPOINT] for way, names in ways.items() if way != "read_wan"}
+    if isinstance(given := told.get("astorages"), dict) and given:
+        ways = given
     catchall = queue.catchall
     if not told.get("copytools") and LOCAL_LAYOUT not in catchall:
         catchall = ",".join(filter(None, (catchall, LOCAL_LAYOUT)))
     defaults = {
         "copytools": {LOCAL_COPY: {}},
         "acopytools": {activity: [LOCAL_COPY] for activity in ("pr", "pw", "pl", "default")},
-        "astorages": {way: [endpoint] for way in _WAYS if way != "read_wan"},
         "params": {"internet_protocol_version": "IPv4"},
     }
     return {
         **told,
         **{key: told.get(key) or value for key, value in defaults.items()},
+        "astorages": {**ways, **storages},
         "nickname": queue.name,
         "panda_resource": queue.name,
         "atlas_site": queue.site_name,
@@ -116,6 +121,13 @@ def queue_data(queue: Queue) -> dict[str, Any]:
     }
 
 
+def queues_data(queues: Iterable[Queue]) -> dict[str, dict[str, Any]]:
+    """The same of several, by name."""
+    rows = list(queues)
+    storages = storages_by_activity(rows)
+    return {queue.name: queue_data(queue, storages[queue.name]) for queue in rows}
+
+
 @needs(Right.NOTHING)
 def schedconfig(request: HttpRequest, name: str) -> HttpResponse:
     """`?timefloor=60`: what whoever starts the pilot has chosen where the queue's description says nothing."""
@@ -124,12 +136,12 @@ def schedconfig(request: HttpRequest, name: str) -> HttpResponse:
         return JsonResponse({"error": f"there is no queue {name}"}, status=404)
     chosen = request.GET.get("timefloor", "")
     floor = {"timefloor": int(chosen)} if _MINUTES.fullmatch(chosen) else {}
-    return JsonResponse(floor | queue_data(queue))
+    return JsonResponse(floor | queues_data([queue])[name])
 
 
 @needs(Right.NOTHING)
 def queue_map(request: HttpRequest) -> HttpResponse:
-    return JsonResponse({queue.name: queue_data(queue) for queue in Queue.objects.order_by("name")})
+    return JsonResponse(queues_data(Queue.objects.order_by("name")))
 
 
 @needs(Right.NOTHING)

@@ -22,8 +22,8 @@ LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
 NOT_GATHERED: Final = (
-    "no nucleus gathers its outputs: they go to the destination that the task names (stayOutputOnSite: the storage of the "
-    "queue that makes them), else to this site's own storage"
+    "no nucleus gathers its outputs: they go to the destination that the task names, else to the storage to which the queue "
+    "writes that makes them"
 )
 AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
 """Agents without which a task does not get on; watchdogs are none."""

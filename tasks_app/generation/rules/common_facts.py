@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from brokerage_app.vocabulary.resource_types import DEFAULT_TABLE, ResourceType
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.params.naming import NameTemplate
+
+LOCAL: Final = "LOCAL_SE"
+"""The site's own storage: outputs without a destination go there from queues without storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ def job_walltime_s(configured_h: float | None, base_s: int | None, site: SiteVie
 
 @dataclass(frozen=True, slots=True)
 class OutputStream:
-    """One output or log of each job: its stream (OUTPUT0), dataset and the maker of names."""
+    """One output or log of each job: its stream (OUTPUT0), dataset and the maker of names. `endpoint`: where it is to go; ""
+    without a destination."""
 
     template_id: int
     dataset_id: int

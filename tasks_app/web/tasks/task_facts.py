@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from django.db import connection
 
-from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, VerdictRecord
+from brokerage_app.grid.written_storage import written_storages
+from brokerage_app.models import DatasetReplica, QueueEndpoint, VerdictRecord
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.drawing.flows import Moved
@@ -204,7 +205,7 @@ def flows(task_id: int) -> list[Moved]:
         "queue_id", "endpoint_id"
     ):
         near[queue].add(endpoint)
-    storage: dict[str, Any] = dict(Queue.objects.filter(name__in=queues).values_list("name", "storage_id"))
+    storage = written_storages(queues)
     return [_moved(row, having, near, storage) for row in rows if row[0] != "pseudo_input"]
 
 

@@ -366,6 +366,22 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
         "storage_full",
         "at SE",
     ),
+    (
+        "outputs without a destination, at a queue without storage, go where it is full",
+        TaskNeeds(unplaced_outputs="SE"),
+        SITE,
+        {"space_free_gb": 199.0},
+        "storage_full",
+        "at SE, where outputs of the task go",
+    ),
+    (
+        "outputs without a destination go where the queue writes",
+        TaskNeeds(unplaced_outputs="SE"),
+        replace(SITE, outputs=("OTHER",)),
+        {"space_free_gb": 0.0},
+        "",
+        "",
+    ),
     ("enough space", TaskNeeds(outputs=("SE",)), HERE, {"space_free_gb": 200.0}, "", ""),
     (
         "space that has to stay free",

@@ -271,6 +271,9 @@ def test_other_requirements_change_what_is_decided() -> None:
     assert outcome(production_job.broker(replace(NEEDS, outputs=("S_Q_DATADISK",)), full)) == "Q R"
     no_room = grid(site("A"), SE_C={"space_free_gb": 10.0})
     assert outcome(generic.broker(needs(outputs=("SE_C",)), no_room)) == "storage_full"
+    assert outcome(generic.broker(needs(unplaced_outputs="SE_C"), no_room)) == "A"
+    bare = grid(site("A", outputs=(), analysis_outputs=()), SE_C={"space_free_gb": 10.0})
+    assert outcome(generic.broker(needs(unplaced_outputs="SE_C"), bare)) == "storage_full"
     assert outcome(generic.broker(needs(), no_room)) == "A"
 
 

@@ -42,7 +42,7 @@ CLOSED = PilotFact("OFFQ", 2, 60.0, status="offline", reason="new switches until
 def test_where_outputs_go_is_said_also_without_a_nucleus() -> None:
     said = {gate.name: gate.sentence for gate in walk(replace(GOOD, nucleus=""))}["nucleus"]
     assert said.startswith("no nucleus gathers its outputs: they go to the destination that the task names")
-    assert said.endswith("else to this site's own storage")
+    assert said.endswith("else to the storage to which the queue writes that makes them")
 
 
 CASES = [
