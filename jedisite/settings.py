@@ -351,6 +351,7 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER = {
     "name": "jedi",
     "orm": "default",
+    "broker_class": "jedisite.agents.pass_queue.PassQueue",
     "workers": env.int("JEDI_WORKERS", default=4),
     "queue_limit": 8,
     "bulk": 1,

@@ -31,6 +31,7 @@ TESTED: dict[str, str] = {
         f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported"
     ),
     "brokerage_app/verdicts/records.py:_FOLD": f"{_PASSED}[decisions]",
+    "jedisite/agents/pass_queue.py:PassQueue.dequeue": f"{_LOCKS}:test_a_cluster_passes_over_a_pass_that_another_takes",
     "jedisite/agents/passes.py:_release 2": _LEASE,
     "jedisite/agents/passes.py:count_anew": (
         f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"

@@ -22,6 +22,7 @@ from django.db import connection, transaction
 from jedisite.agents import turns
 from jedisite.agents.registry import REGISTRY, Pass, UnknownAgentError
 from jedisite.agents.turns import PULSE
+from jedisite.database.sql import hot_cursor
 
 log = structlog.get_logger(__name__)
 
@@ -200,7 +201,7 @@ def _make_due(names: tuple[str, ...]) -> None:
 
 def take_due() -> list[str]:
     """Claim the agents that are due, for handing to django-q2, and set when they are due again. One statement."""
-    with connection.cursor() as cursor:
+    with hot_cursor() as cursor:
         cursor.execute(
             """
             UPDATE agents SET due_at = clock_timestamp() + period_s * interval '1 second', queued_at = clock_timestamp()

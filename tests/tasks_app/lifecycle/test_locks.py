@@ -16,6 +16,7 @@ from brokerage_app.verdicts import records
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.verdict import Verdict
 from jedisite.agents import passes, registry
+from jedisite.agents.pass_queue import PassQueue
 from jedisite.database.sql import hot_cursor
 from jedisite.models import Agent
 from tasks_app.agents import commando, merger
@@ -278,6 +279,14 @@ def test_a_ticker_passes_over_agents_that_another_takes(db: None) -> None:
     Agent.objects.update(due_at="2026-01-01T00:00Z", queued_at=None)
     taken = skips(("agents", "name", "feeder"), passes.take_due)
     assert set(taken) == set(registry.REGISTRY) - {"feeder"}
+
+
+def test_a_cluster_passes_over_a_pass_that_another_takes(db: None) -> None:
+    queue = PassQueue("here")
+    first, second = (int(queue.enqueue(text)) for text in ("first", "second"))
+    assert skips(("django_q_ormq", "id", first), queue.dequeue) == [(second, "second")]
+    assert queue.dequeue() == [(first, "first")], "the other one let it go"
+    assert queue.dequeue() is None
 
 
 def test_a_site_that_starts_passes_over_agents_that_another_process_has(db: None) -> None:
