@@ -23,7 +23,7 @@ from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
 from tasks_app.lifecycle import dataset_moves, file_uses, outbox
 from tasks_app.models import Dataset
-from tasks_app.params.dataset_attributes import is_tracked
+from tasks_app.params.dataset_attributes import IN_CVMFS, Attributes, is_tracked
 from tasks_app.params.placeholders import BadTemplate
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
@@ -222,6 +222,8 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         "name": dataset.name,
     }
     if not is_tracked(dataset.attributes):
+        if IN_CVMFS in Attributes.parse(dataset.attributes):
+            return []
         with hash_joins(cursor):
             cursor.execute(file_uses.USE_FREELY, values)
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -15,7 +16,7 @@ from tasks_app.ddm import data_management
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus
 from tasks_app.lifecycle import nucleus_waits
 from tasks_app.models import Dataset, Task
-from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.params.dataset_attributes import IN_CVMFS, MANYTIME, Attributes, is_tracked
 
 KEPT_FOR = timedelta(days=7)
 """Answers that nobody renews for so long are forgotten: no task reads the dataset any more."""
@@ -60,23 +61,28 @@ def stale(now: datetime, limit: int) -> list[str]:
 def inputs_of(task: Task) -> tuple[InputData, ...]:
     """The input datasets of a task and where they are, as brokers want them; primary ones first. Two statements.
 
-    Numbers of events and other pseudo input are nowhere, so they are left out. A dataset that nobody has asked for yet has
-    no replicas: the feeder asks before a task is ready.
+    Numbers of events and other pseudo input are nowhere, so they are left out, and so is what jobs find in CVMFS. A dataset
+    that nobody has asked for yet has no replicas: the feeder asks before a task is ready.
     """
     found = Dataset.objects.filter(task=task, type="input").exclude(status=DatasetStatus.REMOVED)
     datasets = [row for row in found.order_by("list_position", "id") if row.name not in NOT_IN_DATA_MANAGEMENT]
     known = replicas.whereabouts(row.name for row in datasets)
     data = []
     for row in sorted(datasets, key=lambda row: row.master_id is not None):
-        where = known[row.name]
+        where, given = known[row.name], Attributes.parse(row.attributes)
+        if IN_CVMFS in given and not is_tracked(row.attributes):
+            continue
+        places = where.replicas or {}
+        if MANYTIME in given:
+            places = {name: replace(one, complete=True) for name, one in places.items()}
         data.append(
             InputData(
                 name=row.name,
                 files=where.files or row.files,
                 size_mb=where.size_mb,
                 is_primary=row.master_id is None,
-                distributed=DISTRIBUTED in Attributes.parse(row.attributes),
-                replicas=where.replicas or {},
+                distributed=DISTRIBUTED in given,
+                replicas=places,
             )
         )
     return tuple(data)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
+from tasks_app.params.faults import shown
 from tasks_app.params.items import Item
 from tasks_app.params.kinds import split_names
 
@@ -24,6 +27,15 @@ files are what the work of a task is, and a task whose files are never used up h
 _NUMBERS = {"offset": "of", "eventRatio": "er", "nFilesPerJob": "np", "num_records": "nr"}
 TOKENS = {**_FLAGS, **_NUMBERS, "transient": "tr"}
 """What keys of items are called in the column."""
+RATIO = "ratio"
+IN_CVMFS: Final = "cvmfs"
+"""Jobs find its files in CVMFS: nobody looks for them at storages, or brings them to jobs."""
+MANYTIME: Final = "manytime"
+"""It is used by many tasks, and its replicas are kept whole: a replica counts as complete wherever there is one."""
+WORDS: Final = ("nosplit", "repeat", RATIO, "distributed", MANYTIME, IN_CVMFS)
+"""What people may write into the attributes of an item, beside what its keys are called in the column."""
+_WITH_NUMBER = frozenset({RATIO, "tr", *_NUMBERS.values()})
+_KNOWN = frozenset({*WORDS, *TOKENS.values()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,17 @@ class Attributes:
     def keeps_track(self) -> bool:
         """Whether the use of files is recorded: not for those that every job gets or that are used again."""
         return not (("nosplit" in self and "repeat" in self) or "ru" in self)
+
+
+def fault_of(piece: str) -> str | None:
+    """What is wrong with a word of an item's attributes, a sentence without its full stop; None when it is known."""
+    name, equals, value = piece.partition("=")
+    if name not in _KNOWN:
+        return f"{shown(name)} is no attribute of a dataset: there are {', '.join(WORDS)}"
+    needs_number = name in _WITH_NUMBER
+    if not needs_number:
+        return f"{name} has no value" if equals else None
+    return None if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value) else f"{name} needs a number, such as {name}=2"
 
 
 def is_tracked(attributes: str) -> bool:

@@ -366,7 +366,7 @@ LATER: Sequence[Key] = (
     _other("includedSite", "names", "Run on these sites only", longest=60),
     _other("excludedSite", "names", "Never run on these sites", longest=60),
     _text("destination", 60, "Storage endpoint of all outputs that name none"),
-    _text("transferType", 32, "How inputs are read remotely"),
+    _text("transferType", 20, "How inputs are read remotely"),
     _text("tarBallViaDDM", 512, "Sandbox as dataset:file, which each job reads besides its inputs"),
     _number("esFraction", "Share of tasks to turn into event service", high=1),
     _flag("esConvertible", "The task may be turned into event service"),

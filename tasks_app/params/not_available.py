@@ -22,11 +22,13 @@ class NotAvailable:
     """What a parameter asks for, and what to do instead, as a sentence.
 
     nothing   values that ask for no more than every task gets, beside 0, false, "off" and the like
+    by_no     it is asked for by these, and not by other values
     """
 
     asks_for: str
     instead: str
     nothing: tuple[object, ...] = ()
+    by_no: bool = False
 
     @property
     def sentence(self) -> str:
@@ -34,9 +36,10 @@ class NotAvailable:
 
     def is_asked(self, value: object) -> bool:
         """Whether a value asks for it."""
-        if isinstance(value, str):
-            return value.strip().lower() not in _NOTHING and value not in self.nothing
-        return bool(value) and value not in self.nothing
+        is_on = value.strip().lower() not in _NOTHING if isinstance(value, str) else bool(value)
+        if self.by_no:
+            return value is not None and not is_on
+        return is_on and value not in self.nothing
 
 
 _EVENT_SERVICE: Final = "Leave it out: each job gets its events when it is made (nEventsPerJob says how many)."
@@ -145,6 +148,18 @@ ITEMS: Final[Mapping[str, NotAvailable]] = MappingProxyType(
     }
 )
 """By key of an item."""
+STEPS: Final[Mapping[str, Mapping[str, NotAvailable]]] = MappingProxyType(
+    {
+        "mergeSpec": {
+            "useLocalIO": NotAvailable(
+                "merge jobs that read their inputs over the network, where it is false",
+                "Leave it out: merge jobs copy what they read to the local disk.",
+                by_no=True,
+            )
+        }
+    }
+)
+"""By step and key."""
 _BY_CODE: Final[Mapping[str, str]] = MappingProxyType(
     {code: name for name in NOT_AVAILABLE if (code := KEYS[name].code) is not None}
 )
@@ -156,6 +171,9 @@ def check_given(given: Mapping[str, Any], faults: Faults, where: str = "") -> No
     for index, item in enumerate(given.get("jobParameters") or ()):
         if isinstance(item, Mapping):
             _check(item.items(), faults, join_path(where, f"jobParameters[{index}]"), ITEMS)
+    for step, keys in STEPS.items():
+        if isinstance(spec := given.get(step), Mapping):
+            _check(spec.items(), faults, join_path(where, step), keys)
 
 
 def check_rule(rule: SplitRule, faults: Faults) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from brokerage_app.formulas.architecture import faults_of
 from jedisite.vocabulary.words import sentence, thousands
+from tasks_app.params.buildstep import LABEL
+from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.group_rules import blocks, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
+from tasks_app.params.kinds import split_names
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import NEVER_FILLED, OF_GROUPS, VALUE_NAMES, bad_placeholders, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
@@ -114,6 +117,28 @@ def library(params: TaskParams, faults: Faults) -> None:
         if "${LIB}" in item.value:
             where = join_path(item.where, "value")
             faults.add(where, "build", "${LIB} is made by a build step, but there is no buildSpec.")
+
+
+def attributes(params: TaskParams, faults: Faults) -> None:
+    """A word that nothing reads would be accepted without effect."""
+    for item in params.items:
+        where, pieces = join_path(item.where, "attributes"), split_names(item.text("attributes") or "")
+        for fault in filter(None, map(fault_of, pieces)):
+            faults.add(where, "known", f"{fault}.")
+        read_by_all = not {"nosplit", "repeat"}.isdisjoint(pieces) or ".DBRelease." in (item.text("dataset") or "")
+        if IN_CVMFS in pieces and not read_by_all:
+            said = "cvmfs is for a dataset of which jobs read the same files: add nosplit and repeat, or leave the word out."
+            faults.add(where, "contradiction", said)
+
+
+def step_labels(params: TaskParams, faults: Faults) -> None:
+    """Jobs of a step go to the pilots that fetch the others of the task, or to those that fetch builds."""
+    known = (LABEL, params.prod_source_label)
+    for step in ("buildSpec", "preproSpec"):
+        label = (params.spec(step) or {}).get("prodSourceLabel")
+        if label and label not in known:
+            said = f"{shown(label)} is neither {LABEL} nor the label of the task, {params.prod_source_label}."
+            faults.add(join_path(step, "prodSourceLabel"), "known", said)
 
 
 def preprocessing(params: TaskParams, faults: Faults) -> None:
@@ -274,6 +299,8 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
     (preprocessing, ("preproSpec", "jobParameters")),
+    (attributes, ("jobParameters",)),
+    (step_labels, ("buildSpec", "preproSpec", "prodSourceLabel")),
     (placeholders, ("jobParameters", "log", "log_merge", *STEPS)),
     (
         outputs,

@@ -139,7 +139,7 @@ def describe() -> list[KeyDescription]:
     return top + items + specs
 
 
-_REFUSED = {"": not_available.NOT_AVAILABLE, "item": not_available.ITEMS}
+_REFUSED = {"": not_available.NOT_AVAILABLE, "item": not_available.ITEMS, **not_available.STEPS}
 
 
 def _describe(key: Key, inside: str, group: str) -> KeyDescription:

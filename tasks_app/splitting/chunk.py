@@ -44,7 +44,6 @@ class Secondary:
     `nosplit`: every job gets all files. `files_per_job`: every job gets this many. `ratio`: files for each file of the
     master. `event_ratio`: files until their events reach this many for each event of the master. `repeat` and
     `reusable`: start again from the first file when they run out; `reusable` never lets one job cross the end.
-    `manytime` says something to data management only and does not change the splitting.
     """
 
     dataset_id: int
@@ -52,7 +51,6 @@ class Secondary:
     nosplit: bool = False
     repeat: bool = False
     ratio: float = 1.0
-    manytime: bool = False
     files_per_job: int | None = None
     event_ratio: float | None = None
     reusable: bool = False

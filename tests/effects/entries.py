@@ -38,10 +38,6 @@ TABLES: Final = (
 """The ten tables of the JEDI documents."""
 
 
-WORDS: Final = ("cvmfs", "manytime", "nosplit", "ratio", "repeat")
-"""What people may write into the attributes of an item, besides the marks of its flags."""
-
-
 READ_AS: Final = {"type": "is_template", "files": "named_files"}
 """Keys of items that are read by another name."""
 
@@ -83,7 +79,7 @@ def _all() -> Iterator[Entry]:
     yield from (
         _entry("item", name, name, dataset_attributes.TOKENS.get(name), READ_AS.get(name)) for name in ITEM_KEYS
     )
-    yield from (_entry("attribute", name, name) for name in WORDS)
+    yield from (_entry("attribute", name, name) for name in dataset_attributes.WORDS)
     for spec, keys in SPEC_KEYS.items():
         yield from (_entry(spec, key.name, key.name) for key in keys)
     reached = {key.code for key in KEYS.values()}

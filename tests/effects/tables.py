@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tasks_app.params.not_available import ITEMS, NOT_AVAILABLE
+from tasks_app.params.not_available import ITEMS, NOT_AVAILABLE, STEPS
 from tasks_app.params.specs import SPEC_KEYS
 
 HERE: Final = Path(__file__).parent
@@ -48,4 +48,5 @@ def empty() -> frozenset[str]:
 def refused() -> frozenset[str]:
     """Entries that are refused where they are given, a refused step with all that it may say."""
     steps = {f"{step}:{key.name}" for step, keys in SPEC_KEYS.items() if step in NOT_AVAILABLE for key in keys}
+    steps |= {f"{step}:{name}" for step, keys in STEPS.items() for name in keys}
     return frozenset({f"task:{name}" for name in NOT_AVAILABLE} | {f"item:{name}" for name in ITEMS} | steps)

@@ -53,8 +53,9 @@ def dataset_at(endpoint: str, files: int = 4) -> None:
     )
 
 
-def submit(name: str = "user.ada.analysis", **more: Any) -> int:
-    params = parameters(name, reads(DATA), vo="atlas", nFilesPerJob=1, **more)
+def submit(name: str = "user.ada.analysis", attributes: str | None = None, **more: Any) -> int:
+    item = reads(DATA) if attributes is None else reads(DATA, attributes=attributes)
+    params = parameters(name, item, vo="atlas", nFilesPerJob=1, **more)
     return task_moves.submit(
         params, name=name, user=USER, vo="atlas", label="user", task_type="anal", priority=500, parent_id=None
     )
@@ -94,14 +95,16 @@ def test_input_is_moved_when_no_queue_near_it_will_do() -> None:
     assert reasons(task_id) == {"NEAR": "site_offline", SITE: "no_output_storage"}
 
 
-def test_a_task_that_allows_it_reads_what_there_is_of_an_incomplete_input() -> None:
+@pytest.mark.parametrize("how", [{"allowIncompleteInDS": True}, {"attributes": "manytime"}])
+def test_a_task_that_allows_it_reads_what_there_is_of_an_incomplete_input(how: dict[str, Any]) -> None:
+    """With manytime replicas count as complete."""
     queue("NEAR", "SE_NEAR")
     queue("FAR", "SE_FAR")
     dataset_at("SE_NEAR", files=40)
     lost = CatalogueFile.objects.filter(lfn__in=[f"f{number}" for number in range(12)])
     lost.update(endpoint="SE_GONE")
     waits = submit("user.ada.waits")
-    allows = submit("user.ada.allows", allowIncompleteInDS=True)
+    allows = submit("user.ada.allows", **how)
     settle()
     assert (status(waits), states(waits)) == ("pending", {})
     assert "40 files are read, at most 28 of them at one place" in (task(waits).error_dialog or "")

@@ -130,6 +130,12 @@ def test_the_library_is_built_first_and_every_job_reads_it() -> None:
     assert not CatalogueDataset.objects.get(name=lib.name).open
 
 
+def test_a_build_job_may_have_the_label_of_its_task() -> None:
+    made = build_task(files=1, buildSpec={**SPEC, "prodSourceLabel": "user"})
+    drive(Pilot())
+    assert (status(made), builds(made), len(runs(made))) == ("done", [], 2)
+
+
 def test_a_library_whose_stored_address_is_not_its_place_is_handed_out_without_it() -> None:
     """As before reports were looked at, or after a storage was taken from this machine."""
     made = build_task(files=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -102,13 +103,14 @@ def test_queues_are_filled_as_evenly_as_slabs_allow() -> None:
     assert Counter(job.site for job in jobs(made)) == {SITE: 75, "SITE_B": 75}
 
 
-def test_jobs_read_directly_where_queue_and_task_allow_it() -> None:
+@pytest.mark.parametrize(("given", "how"), [({}, "direct"), ({"transferType": "fax"}, "fax")])
+def test_jobs_read_directly_where_queue_and_task_allow_it(given: dict[str, Any], how: str) -> None:
     add_queue("SITE_B", direct_access_lan=True, work_dir_mb=1000)
     Queue.objects.filter(pk=SITE).update(status="offline")
     add_dataset("lab.in", 2, size=5 * GB)
-    made = ready(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, allowInputLAN="use"))
+    made = ready(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, allowInputLAN="use", **given))
     generate()
-    assert {job.transfer_type for job in jobs(made)} == {"direct"}
+    assert {job.transfer_type for job in jobs(made)} == {how}
     assert max(job.max_disk_mb or 0 for job in jobs(made)) < 1000
 
 
@@ -364,12 +366,12 @@ def test_the_wall_time_of_a_job_follows_from_its_events() -> None:
             nFilesPerJob=1,
             cpuTime=90,
             cpuTimeUnit="HS06sPerEvent",
-            cpuEfficiency=90,
+            cpuEfficiency=50,
             baseWalltime=600,
         )
     )
     generate()
-    assert {job.max_walltime_s for job in jobs(made)} == {10_600}
+    assert {job.max_walltime_s for job in jobs(made)} == {18_600}
 
 
 def test_jobs_respect_luminosity_blocks_and_go_by_them() -> None:

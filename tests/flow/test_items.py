@@ -17,11 +17,20 @@ from tests.flow.test_containers import container, masters
 pytestmark = pytest.mark.usefixtures("books")
 
 
-def test_files_that_an_item_names_are_the_only_ones() -> None:
+@pytest.mark.parametrize("which", [{"files": ["lab.in.00001"]}, {"include": "1$"}, {"exclude": "0$,2$"}])
+def test_files_that_an_item_names_are_the_only_ones(which: dict[str, Any]) -> None:
     add_dataset("lab.in", 3)
-    made = submit(parameters("lab.t", reads("lab.in", files=["lab.in.00001"]), nFilesPerJob=1))
+    made = submit(parameters("lab.t", reads("lab.in", **which), nFilesPerJob=1))
     drive(Pilot())
     assert [inputs(job.id) for job in jobs(made)] == [["lab.in.00001"]]
+
+
+def test_files_in_random_order_are_not_those_at_the_front() -> None:
+    add_dataset("lab.in", 60)
+    made = submit(parameters("lab.t", reads("lab.in", random=True), nFiles=30, nFilesPerJob=30))
+    drive(Pilot())
+    (job,) = jobs(made)
+    assert len(inputs(job.id)) == 30 and max(inputs(job.id)) > "lab.in.00030"
 
 
 def test_a_container_is_one_input_when_its_datasets_are_read_as_one() -> None:

@@ -52,6 +52,15 @@ def fed(**more: Any) -> int:
         ({"maxCoreCount": 8}, {"max_cores": 8}),
         ({"fullChain": "require"}, {"full_chain": "require"}),
         ({"allowInputLAN": "only"}, {"direct_io": 2}),
+        ({"cpuEfficiency": 70}, {"cpu_efficiency_percent": 70}),
+        (
+            {"ramCount": 2000, "ramUnit": None, "ramCountUnit": "MBPerCore"},
+            {"memory_mb": 2000, "memory_per_core": True},
+        ),
+        ({"workDiskCount": 6, "workDiskUnit": "GB"}, {"work_disk": 6, "work_disk_unit": "GB"}),
+        ({"transHome": "AnalysisTransforms-Atlas_24.0.1"}, {"trans_home": "AnalysisTransforms-Atlas_24.0.1"}),
+        ({"architecture": "x86_64-el9-gcc13-opt"}, {"architecture": "x86_64-el9-gcc13-opt"}),
+        ({"container_name": "docker://lab/image:1"}, {"container": "docker://lab/image:1"}),
     ],
 )
 def test_what_a_task_asks_for_is_what_brokers_are_told(given: dict[str, Any], needs: dict[str, Any]) -> None:

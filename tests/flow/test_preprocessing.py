@@ -57,12 +57,13 @@ def end_with(got: Job, results: dict[str, Any]) -> None:
     update_job(replace(final_report(got, "finished"), metadata={"results": results}))
 
 
-def test_what_the_step_finds_completes_the_parameters() -> None:
-    made = two_steps()
+@pytest.mark.parametrize("label", ["panda", "user"])
+def test_what_the_step_finds_completes_the_parameters(label: str) -> None:
+    made = two_steps(preproSpec={**SPEC, "prodSourceLabel": label})
     pilot = Pilot()
     got = first_job(pilot)
     assert status(made) == "preprocessing"
-    assert (got["transformation"], got["prodSourceLabel"]) == ("preprocess_command", "panda")
+    assert (got["transformation"], got["prodSourceLabel"]) == ("preprocess_command", label)
     assert got["jobPars"] == "-p find.sh --sourceURL https://cache.example"
     assert got["outFiles"] == got["logFile"] == "prepro.lab.t.000001.log.tgz"
     settle()
@@ -70,7 +71,7 @@ def test_what_the_step_finds_completes_the_parameters() -> None:
     end_with(got, {"INDS": "lab.in", "INLFNLIST": ["lab.in.00001", "lab.in.00004"]})
     drive(pilot)
     assert status(made) == "done"
-    runs = jobs(made, prod_source_label="user")
+    runs = jobs(made, id__gt=got["PandaID"], prod_source_label="user")
     assert sorted(name for job in runs for name in inputs(job.id)) == ["lab.in.00001", "lab.in.00004"]
     passed = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
     assert passed == [

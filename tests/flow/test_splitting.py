@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.inputs import locality
 from tasks_app.inputs.registering import register_container
 from tasks_app.models import Dataset, JobParams, TaskStatusLog
 from tests.flow.driving import (
@@ -102,6 +103,20 @@ def test_every_job_gets_all_files_of_a_dataset_that_is_not_split() -> None:
     assert sizes(made, "lab.db") == [3, 3]
 
 
+def test_what_jobs_find_in_cvmfs_is_named_to_them_and_neither_looked_for_nor_brought() -> None:
+    add_dataset("lab.in", 2)
+    add_dataset("lab.db", 3)
+    given = reads("lab.db", "DB", attributes="nosplit,repeat,cvmfs")
+    made = submit(parameters("lab.t", reads("lab.in"), given, nFilesPerJob=1))
+    refiner.run()
+    feeder.run()
+    assert [one.name for one in locality.inputs_of(task(made))] == ["lab.in"]
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made, "lab.db") == [0, 0] and sizes(made, "lab.in") == [1, 1]
+    assert all("lab.db.00002" in JobParams.objects.get(pk=job.id).params for job in jobs(made))
+
+
 def test_a_dataset_that_repeats_starts_again_from_its_first_file() -> None:
     add_dataset("lab.in", 5)
     add_dataset("lab.noise", 2)
@@ -120,6 +135,18 @@ def test_a_secondary_dataset_gives_a_fixed_number_of_files_a_job() -> None:
     drive(Pilot())
     assert status(made) == "done", task(made).error_dialog
     assert sizes(made, "lab.pile") == [3, 3]
+
+
+def test_a_reusable_dataset_starts_again_before_a_job_would_cross_its_end() -> None:
+    add_dataset("lab.in", 3)
+    add_dataset("lab.pile", 5)
+    made = submit(
+        parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", nFilesPerJob=2, reusable=True), nFilesPerJob=1)
+    )
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    read = [[name[-1] for name in sorted(inputs(job.id, dataset="lab.pile"))] for job in jobs(made)]
+    assert read == [["0", "1"], ["2", "3"], ["0", "1"]]
 
 
 def test_files_of_a_secondary_dataset_that_runs_short_are_used_again() -> None:

@@ -106,7 +106,6 @@ def secondary_of(dataset: DatasetRow, files: Sequence[InputFile]) -> Secondary:
         nosplit="nosplit" in given,
         repeat="repeat" in given,
         ratio=given.ratio,
-        manytime="manytime" in given,
         files_per_job=files_per_job(dataset),
         event_ratio=given.values.get("er"),
         reusable="ru" in given,

@@ -228,16 +228,15 @@ def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> Non
     assert sorted(map(int, seeds)) == list(range(1, 41))
 
 
-def test_the_numbers_of_task_set_and_job_stand_in_command_lines() -> None:
+@pytest.mark.parametrize("asked", [{}, {"reqID": 4711}])
+def test_the_numbers_of_task_set_and_job_stand_in_command_lines(asked: dict[str, int]) -> None:
     text = {"type": "constant", "value": "$JEDITASKID $JOBSETID $PANDAID"}
-    made = ready_task(2, jobParameters=[*parameters("lab.t", reads("lab.t.in"))["jobParameters"], text])
+    made = ready_task(2, jobParameters=[*parameters("lab.t", reads("lab.t.in"))["jobParameters"], text], **asked)
     settle()
+    number = asked.get("reqID", made)
     for job in jobs(made):
-        assert JobParams.objects.get(pk=job.id).params.split()[-3:] == [
-            str(made),
-            str(task(made).req_id or made),
-            str(job.id),
-        ]
+        assert job.req_id == number
+        assert JobParams.objects.get(pk=job.id).params.split()[-3:] == [str(made), str(number), str(job.id)]
 
 
 def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch() -> None:

@@ -56,6 +56,7 @@ def test_inputs_of_a_task_come_with_their_replicas_and_primary_ones_first(
     make_dataset(task, name="seq_number", type="pseudo_input")
     make_dataset(task, name="lab.unasked", files=7, master_id=first.id)
     make_dataset(task, name="lab.gone", status="removed")
+    make_dataset(task, name="lab.cvmfs", master_id=first.id, attributes="cvmfs,nosplit,repeat")
     locality.ask(["lab.in", "lab.second", "seq_number"], NOW)
     assert locality.inputs_of(task) == (
         InputData(
@@ -64,6 +65,17 @@ def test_inputs_of_a_task_come_with_their_replicas_and_primary_ones_first(
         InputData("lab.second", 2, 1.0, False, True, {"LOCAL_SE": Replica(2, 1.0)}),
         InputData("lab.unasked", 7, 0.0, False, False, {}),
     )
+
+
+def test_replicas_of_a_dataset_that_many_tasks_use_count_as_complete(
+    make_task: Callable[..., Task], make_dataset: Callable[..., Dataset]
+) -> None:
+    at_two_places()
+    task = make_task()
+    make_dataset(task, name="lab.in", files=6, attributes="manytime")
+    locality.ask(["lab.in"], NOW)
+    (data,) = locality.inputs_of(task)
+    assert data.replicas == {"SE_A": Replica(4, 4.0, True), "SE_T": Replica(2, 2.0, True, True)}
 
 
 def test_a_replica_that_is_gone_is_forgotten_when_data_management_is_asked_again() -> None:

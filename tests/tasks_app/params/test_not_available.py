@@ -27,6 +27,11 @@ def test_what_is_asked_for_is_refused(name: str, value: object) -> None:
     assert refused({name: value}) == [(name, "not available")]
 
 
+@pytest.mark.parametrize(("value", "fields"), [(1, []), (None, []), (False, ["mergeSpec.useLocalIO"])])
+def test_merge_jobs_that_read_over_the_network_are_refused(value: object, fields: list[str]) -> None:
+    assert [field for field, _ in refused({"mergeSpec": {"useLocalIO": value}})] == fields
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -60,5 +65,6 @@ def test_every_parameter_that_is_refused_is_one_and_its_description_says_so() ->
 
 
 def test_every_sentence_is_whole() -> None:
-    for name, one in NOT_AVAILABLE.items():
+    steps = {name: one for keys in not_available.STEPS.values() for name, one in keys.items()}
+    for name, one in {**NOT_AVAILABLE, **not_available.ITEMS, **steps}.items():
         assert one.sentence.endswith(".") and one.instead[0].isupper(), name

@@ -185,6 +185,21 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"maxFailure": 0}, "maxFailure", "at least"),
         ({"ramUnit": "GB"}, "ramUnit", "one of"),
         ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, "ramCountUnit", "contradiction"),
+        *(
+            (
+                {"jobParameters": [d.template("input", "${IN}", "a", attributes=wrong)]},
+                "jobParameters[0].attributes",
+                "known",
+            )
+            for wrong in ("nosplt", "repeat,ratio", "nosplit=1", "ratio=two")
+        ),
+        (
+            {"jobParameters": [d.template("input", "${IN}", "a", attributes="cvmfs")]},
+            "jobParameters[0].attributes",
+            "contradiction",
+        ),
+        ({"buildSpec": {"jobParameters": "x", "prodSourceLabel": "managed"}}, "buildSpec.prodSourceLabel", "known"),
+        ({"preproSpec": {"jobParameters": "x", "prodSourceLabel": "tests"}}, "preproSpec.prodSourceLabel", "known"),
         ({"allowInputLAN": "yes"}, "allowInputLAN", "one of"),
         ({"mergeOutput": "yes"}, "mergeOutput", "type"),
         ({"respectLB": 2}, "respectLB", "type"),

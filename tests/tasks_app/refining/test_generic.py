@@ -178,11 +178,11 @@ def test_a_secondary_belongs_to_the_master_and_keeps_its_attributes() -> None:
 def test_files_of_a_master_are_used_once_whatever_its_attributes_say(word: str) -> None:
     raw = d.reconstruction(mergeOutput=False)
     items = [item for item in raw["jobParameters"] if item.get("param_type") == "input"]
-    items[0]["attributes"] = f"{word},manytime"
+    items[0]["attributes"] = f"{word},distributed"
     items[1]["attributes"] = word
     datasets = refined(raw).datasets
     assert [(dataset.master, is_tracked(dataset.attributes)) for dataset in datasets[:2]] == [(None, True), (0, False)]
-    assert datasets[0].attributes == "manytime"
+    assert datasets[0].attributes == "distributed"
 
 
 def test_merging_adds_datasets_for_unmerged_files() -> None:
