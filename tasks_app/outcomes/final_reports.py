@@ -20,11 +20,13 @@ from jedisite.vocabulary.words import plural
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import Roots, is_its_place
 from tasks_app.ddm.base import Content, Named
-from tasks_app.domain.killcodes import KillCode, killed_with
+from tasks_app.domain.killcodes import KillCode
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes import bad_inputs, gathering, optional_outputs, unmerged
-from tasks_app.outcomes.outcomes import Outcome, Output, book, outputs_of
+from tasks_app.outcomes.job_kills import kill_codes
+from tasks_app.outcomes.job_outputs import Output, outputs_of
+from tasks_app.outcomes.outcomes import Outcome, book
 
 MISSING_OUTPUT = 201
 """ddm error: a job that reported success did not report all of its outputs."""
@@ -138,7 +140,7 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
         return 0
     ids = [r[0] for r in reports]
     expected = outputs_of(cursor, ids)
-    killed = _killed(cursor, ids)
+    killed = kill_codes(cursor, ids)
     said = {job_id: json.loads(data) for job_id, _, _, data in reports}
     taken = data_management().others_of_these_names(
         Named(o.dataset, o.scope, o.lfn, r["fsize"], r["adler32"])
@@ -205,14 +207,6 @@ def _optional(
         if status == JobStatus.FINISHED and any(o.lfn not in said[job_id] for o in expected.get(job_id, ()))
     ]
     return frozenset(one.file_id for one in optional_outputs.of_jobs(cursor, silent)) if silent else frozenset()
-
-
-def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, KillCode]:
-    """The kill code of each of these jobs that was told to stop."""
-    cursor.execute(
-        "SELECT pandaid, taskbuffererrorcode FROM jobs WHERE pandaid = ANY(%s) AND commandtopilot = 'tobekilled'", [ids]
-    )
-    return {job: killed_with(error) for job, error in cursor}
 
 
 def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:

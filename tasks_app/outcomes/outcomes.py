@@ -6,8 +6,8 @@ Each input file counts for the attempt that ran it: a row is written only while 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -24,24 +24,14 @@ from tasks_app.inputs import readers
 from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
 from tasks_app.outcomes import unmerged
+from tasks_app.outcomes.job_outputs import Output
+from tasks_app.outcomes.left_logs import left_logs
 from tasks_app.refining.offered import MERGES
 from tasks_app.retries import apply_rules
 from tasks_app.retries.rules.rule_effects import MOST_SPARED
 
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns."""
-
-
-class Output(NamedTuple):
-    """An output or log as the job's row says it should be."""
-
-    job_id: int
-    file_id: int
-    type: str
-    lfn: str
-    scope: str
-    dataset: str
-    endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +54,6 @@ class Outcome:
     """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
 
 
-def outputs_of(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> dict[int, list[Output]]:
-    """What these jobs were to store, by job."""
-    cursor.execute(
-        """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
-            WHERE pandaid = ANY(%s) AND type IN ('output', 'log', 'trn_output', 'trn_log') ORDER BY row_id""",
-        [list(jobs)],
-    )
-    found: dict[int, list[Output]] = {}
-    for row in cursor:
-        found.setdefault(row[0], []).append(Output._make(row))
-    return found
-
-
 COMPONENTS = {
     "ddm": ("ddmerrorcode", "ddmerrordiag"),
     "sup": ("superrorcode", "superrordiag"),
@@ -94,6 +71,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     """
     wanted = {o.job_id: o for o in outcomes}
     before = _lock(cursor, wanted)
+    _add_left_logs(cursor, wanted, before)
     ended = _end_jobs(cursor, wanted)
     by_task: dict[int, list[Outcome]] = {}
     for job_id in ended:
@@ -143,6 +121,17 @@ def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, 
     for job_id in unmerged.in_merge_jobs(cursor, waiting) if waiting else ():
         del wanted[job_id]
     return before
+
+
+def _add_left_logs(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome], before: Mapping[int, Before]) -> None:
+    """Whoever ends a job whose outputs are being gathered, its log is kept."""
+    stopped = [
+        job_id
+        for job_id, row in before.items()
+        if row.status == JobStatus.TRANSFERRING and wanted[job_id].status != JobStatus.FINISHED
+    ]
+    for job_id, stored in (left_logs(cursor, stopped) if stopped else {}).items():
+        wanted[job_id] = replace(wanted[job_id], stored=stored)
 
 
 def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:

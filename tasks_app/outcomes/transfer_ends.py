@@ -15,8 +15,8 @@ from tasks_app.ddm.replica_removal import forget_replicas, remove_places
 from tasks_app.domain.states import JOB_FINAL, JOB_QUEUED, JobStatus
 from tasks_app.domain.transfer_states import TransferKind, TransferStatus
 from tasks_app.lifecycle.job_moves import move_some
-from tasks_app.models.dataset import LOG_TYPES
-from tasks_app.outcomes.outcomes import Outcome, book, outputs_of
+from tasks_app.outcomes.job_kills import kill_codes
+from tasks_app.outcomes.outcomes import Outcome, book
 from tasks_app.transfers import requesting, settling
 from tasks_app.transfers.settling import EndedRule
 
@@ -42,10 +42,12 @@ def _settle(kind: TransferKind, limit: int) -> int:
             _release(cursor, [one for one in of_jobs if one.status == TransferStatus.DONE], states)
         else:
             _report(cursor, [one for one in of_jobs if one.job_id in states], states)
-        failed = [one for one in of_jobs if one.status == TransferStatus.FAILED and _waits(one, states)]
-        book(cursor, _failures(cursor, failed))
+        waiting = [one for one in of_jobs if _waits(one, states)]
+        failures = [_failure(one) for one in waiting if one.status == TransferStatus.FAILED]
+        stopped = [one for one in waiting if kind == TransferKind.GATHER and one.status == TransferStatus.CANCELLED]
+        book(cursor, [*failures, *_stopped(cursor, stopped)])
         if kind == TransferKind.GATHER:
-            # After the logs of what failed have come into the catalogue: these stay.
+            # After the logs of what ended have come into the catalogue: these stay.
             _remove_copies(
                 cursor, [one for one in rules if one.status != TransferStatus.DONE or one.job_id not in states]
             )
@@ -103,21 +105,17 @@ def _release(
 def _report(
     cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule], states: dict[int | None, tuple[str, bool]]
 ) -> None:
-    """Jobs whose outputs have arrived report them again, at their new place; those that were told to stop end so."""
+    """Jobs whose outputs have arrived report them again, at their new place."""
     rows = []
     arrived = {one.id: dict[str, str]() for one in rules}
     for file in settling.arrived(cursor, arrived):
         arrived[file.rule_id][file.lfn] = file.url
     for one in rules:
-        if states[one.job_id][0] != JobStatus.TRANSFERRING:
-            continue
-        if one.status == TransferStatus.DONE:
+        if states[one.job_id][0] == JobStatus.TRANSFERRING and one.status == TransferStatus.DONE:
             moved = {
                 lfn: {**file, "surl": arrived[one.id].get(lfn, file.get("surl"))} for lfn, file in one.report.items()
             }
             rows.append((one.job_id, one.task_id, "finished", moved))
-        elif one.status == TransferStatus.CANCELLED:
-            rows.append((one.job_id, one.task_id, "failed", {}))
     if not rows:
         return
     cursor.executemany(
@@ -142,30 +140,25 @@ def _remove_copies(cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule]) -> N
         remove_places([(scope, lfn, at) for scope, lfn, *ends in rows for at in ends])
 
 
-def _failures(cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule]) -> list[Outcome]:
-    """How jobs end whose files did not arrive. Their logs are kept: at the destination, or where their pilot left them."""
-    gathered = [one for one in rules if one.kind == TransferKind.GATHER]
-    expected = outputs_of(cursor, [one.job_id for one in gathered if one.job_id is not None]) if gathered else {}
-    lies: dict[tuple[int, str], tuple[str, str]] = {}
-    if gathered:
-        cursor.execute(
-            """SELECT rule_id, lfn, CASE WHEN status = 'done' THEN destination ELSE source END, url FROM transfer_requests
-                WHERE rule_id = ANY(%s::bigint[])""",
-            [numbers(one.id for one in gathered)],
-        )
-        lies = {(rule, lfn): (at, url) for rule, lfn, at, url in cursor.fetchall()}
+def _failure(rule: EndedRule) -> Outcome:
+    """How a job ends whose files did not arrive."""
+    assert rule.job_id is not None
+    code = NOT_GATHERED if rule.kind == TransferKind.GATHER else NOT_COPIED
+    return Outcome(rule.job_id, rule.task_id, JobStatus.FAILED, "ddm", code, rule.error, by=ME)
+
+
+def _stopped(cursor: psycopg.Cursor[Any], rules: Sequence[EndedRule]) -> list[Outcome]:
+    """Jobs that were told to stop while their outputs were gathered end as they were told."""
+    if not rules:
+        return []
+    killed = kill_codes(cursor, [one.job_id for one in rules if one.job_id is not None])
     found = []
     for one in rules:
         assert one.job_id is not None
-        stored = []
-        for output in expected.get(one.job_id, ()):
-            if output.type in LOG_TYPES and one.report and output.lfn in one.report:
-                said = one.report[output.lfn]
-                at, url = lies.get((one.id, output.lfn), (output.endpoint, ""))
-                stored.append((output._replace(endpoint=at), {**said, "surl": url or said["surl"]}))
-        code = NOT_GATHERED if one.kind == TransferKind.GATHER else NOT_COPIED
-        failed = JobStatus.FAILED
-        found.append(Outcome(one.job_id, one.task_id, failed, "ddm", code, one.error, tuple(stored), by=ME))
+        if code := killed.get(one.job_id):
+            found.append(Outcome(one.job_id, one.task_id, code.status, by=ME, sub_status=code.sub_status))
+        else:
+            found.append(Outcome(one.job_id, one.task_id, JobStatus.FAILED, by=ME))
     return found
 
 

@@ -16,11 +16,13 @@ from django.utils import timezone
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint
 from tasks_app.agents import adder, feeder, job_generator, mover, refiner, task_broker
+from tasks_app.agents.watchdogs import job_timeouts
+from tasks_app.configured import timeout_limits
 from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
 from tasks_app.dispatch.reports import update_job
-from tasks_app.models import CatalogueFile, File, FileReplica, Job, JobFile, TransferRequest, TransferRule
+from tasks_app.models import CatalogueFile, File, FileReplica, JobFile, TransferRequest, TransferRule
 from tasks_app.outcomes import bad_inputs
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.worker_node.pilot.errors import Code
@@ -184,19 +186,31 @@ def test_transfers_of_a_killed_task_are_cancelled_and_leave_nothing(site: Storag
     assert not site.parts() and not TransferRequest.objects.filter(status="active").exists()
 
 
-def test_a_job_that_is_killed_while_it_transfers_ends_and_its_outputs_go(site: Storages) -> None:
-    made = fed(site, 1, "FAR_DISK", prodSourceLabel="managed", cpuTime=10)
-    task_broker.run(draw=lambda: 0.0)
-    Queue.objects.filter(name="CERN_Q").update(status="offline")
-    job_generator.run()
-    RealPilot(site="FAR_Q").work()
-    adder.run()
-    assert states(made) == {"transferring": 1}
-    configure("LINK_RATE", 0.0001)
-    command(made, "kill")
+@pytest.mark.parametrize("how", ["killed", "overdue", "arrived"])
+def test_a_job_that_is_ended_while_it_transfers_keeps_its_log_and_its_outputs_go(site: Storages, how: str) -> None:
+    """Its log stays where the pilot left it, or where it has been brought by then."""
+    made = gathered(site, maxAttempt=1)
+    log = JobFile.objects.get(task_id=made, type="log")
+    if how == "arrived":
+        (output,) = TransferRequest.objects.exclude(lfn=log.lfn)
+        storage_path(site.root / "FAR_DISK", output.scope, output.lfn).rename(site.root / "held")
+        mover.run()
+        assert TransferRequest.objects.get(lfn=log.lfn).status == "done"
+    else:
+        configure("LINK_RATE", 0.0001)
+    if how == "overdue":
+        ended = job_timeouts.run(now=timezone.now() + timeout_limits.limit("job.transferring") + timedelta(seconds=1))
+        assert ended.items == 1
+    else:
+        command(made, "kill")
     settle(moved)
-    assert status(made) == "aborted" and not Job.objects.filter(status="transferring").exists()
-    assert not [p for p in site.root.rglob("*lab.t*") if p.is_file()]
+    (job,) = jobs(made)
+    assert job.status == ("failed" if how == "overdue" else "cancelled")
+    kept = CatalogueFile.objects.get(lfn=log.lfn)
+    assert kept.endpoint == ("CERN_DISK" if how == "arrived" else "FAR_DISK")
+    assert path_of(kept.url).read_bytes() == log.lfn.encode() * 10
+    assert File.objects.get(task_id=made, type="log").status == "finished"
+    assert not [p for p in site.root.rglob("*lab.t*") if p.is_file() and p.name != log.lfn]
 
 
 def test_inputs_of_a_paused_task_are_copied_and_its_jobs_held_back(site: Storages) -> None:

@@ -19,7 +19,7 @@ from tasks_app.ddm.local_storage import catalogue
 from tasks_app.inputs.registering import register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.outcomes.final_reports import MISSING_OUTPUT, judge
-from tasks_app.outcomes.outcomes import Output
+from tasks_app.outcomes.job_outputs import Output
 
 pytestmark = pytest.mark.django_db
 SCOPE = "user.ada"
