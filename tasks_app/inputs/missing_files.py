@@ -6,12 +6,14 @@ Files that are `lost` are another thing: their dataset has them no longer, and t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import FileStatus
 from tasks_app.models import File
+
+CANCELLED: Final = "it was cancelled"
 
 
 class Missing(NamedTuple):
@@ -51,6 +53,20 @@ def tasks_with_missing(tasks: Collection[int]) -> set[int]:
     return set(files.values_list("task_id", flat=True).distinct())
 
 
+def reasons(files: Collection[int]) -> dict[int, str]:
+    """Why each of these missing files could not be brought: what was said of the last attempt. One query."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT DISTINCT ON (c.fileid) c.fileid, q.error
+                 FROM jedi_dataset_contents c
+                 JOIN transfer_rules r ON r.jeditaskid = c.jeditaskid AND r.kind = 'stage'
+                 JOIN transfer_requests q ON q.rule_id = r.id AND q.scope = c.scope AND q.lfn = c.lfn AND q.status <> 'done'
+                WHERE c.fileid = ANY(%s::bigint[]) AND c.status = 'missing' ORDER BY c.fileid, q.id DESC""",
+            [numbers(files)],
+        )
+        return {file: f"could not be staged from tape: {error or CANCELLED}" for file, error in cursor.fetchall()}
+
+
 def why_missing(task_id: int, files: int) -> str:
     """`1 file could not be staged from tape: a.root: it is not in the storage at TAPE`: of the last that failed."""
     with hot_cursor() as cursor:
@@ -62,5 +78,5 @@ def why_missing(task_id: int, files: int) -> str:
             [task_id],
         )
         row = cursor.fetchone()
-    such = f"{', such as' if files > 1 else ':'} {row[0]}: {row[1] or 'it was cancelled'}" if row else ""
+    such = f"{', such as' if files > 1 else ':'} {row[0]}: {row[1] or CANCELLED}" if row else ""
     return f"{plural(files, 'file')} could not be staged from tape{such[:1000]}"

@@ -7,9 +7,18 @@ from typing import Any, Final
 
 from jedisite.web.columns import Batch, Column, Columns, Row
 from tasks_app.domain.job_errors import ALL_FIELDS, main_error
+from tasks_app.domain.states import FileStatus
+from tasks_app.inputs import missing_files
 from tasks_app.models import Dataset, File, Job, JobArchive, JobFile
 
 _FIELDS = ("id", *ALL_FIELDS)
+
+
+def _errors(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """Why a file is not processed: the error of its last failed job, or why it is missing."""
+    missing = [row["id"] for row in rows if row["status"] == FileStatus.MISSING]
+    why = missing_files.reasons(missing) if missing else {}
+    return {**_of_jobs(rows), **{file_id: {"error_text": said} for file_id, said in why.items()}}
 
 
 def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -78,7 +87,7 @@ FILES = Columns(
                 Column("error_text", "Details", "sentence"),
                 Column("last_failed_job", "Failed job", "id"),
             ),
-            _of_jobs,
+            _errors,
             needs=("status", "failed_attempt"),
         ),
         Column("job_id", "Job", "id", help="the current job of the file, or the last one"),

@@ -21,12 +21,18 @@ def progress_of(task_id: int) -> int:
 
 
 def book_progress() -> None:
-    """Per cent done of the running tasks, written only where it has changed and the row is free."""
+    """Per cent done of the running tasks, written only where it has changed and the row is free.
+
+    Files that are missing will not be done: as at the end, the others are not all.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH now AS (
-                SELECT d.jeditaskid AS id, (100 * sum(d.nfilesfinished) / greatest(sum(d.nfilestobeused), 1))::int AS progress
+                SELECT d.jeditaskid AS id,
+                       trunc(100 * sum(d.nfilesfinished) / greatest(sum(d.nfilestobeused + CASE WHEN d.nfilesmissing > 0 THEN
+                           (SELECT count(*) FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid
+                               AND c.datasetid = d.datasetid AND c.status = 'missing') ELSE 0 END), 1))::int AS progress
                   FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
                  WHERE t.status IN ('ready', 'running', 'scouting') AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')
                  GROUP BY 1),

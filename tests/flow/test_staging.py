@@ -26,7 +26,9 @@ from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.progress import of_datasets
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
-from tasks_app.models import CatalogueDataset, JobFile, TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.lists.file_columns import FILES
+from tasks_app.models import CatalogueDataset, File, JobFile, TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.outcomes.task_progress import book_progress
 from tasks_app.submission import command_queue
 from tasks_app.transfers import link_use
 from tests.flow.balance import assert_books_balance
@@ -136,8 +138,16 @@ def test_a_file_that_cannot_be_staged_is_missing_and_the_task_goes_on_with_the_o
     for _ in range(4):
         site.turn(4000)
     pilot = Pilot()
+    carry()
+    pilot.end(*pilot.fetch(1))
+    carry()
+    book_progress()
+    assert (status(made), task(made).progress) == ("running", 33)
     carry(pilot.work)
     assert by_status(made) == {"finished": 2, "missing": 1}
+    chosen = FILES.choose("lfn,error_text")
+    (row,) = FILES.rows(list(File.objects.filter(task_id=made, status="missing").values(*FILES.needed(chosen))), chosen)
+    assert row["error_text"] == "could not be staged from tape: no replica can be read"
     assert (status(made), dataset(made).files_missing, dataset(made).status) == ("finished", 1, "finished")
     said = "2 of 3 input files were processed; 1 file could not be staged from tape: lab.in.00001: "
     assert (task(made).error_dialog or "").startswith(said)
