@@ -11,10 +11,11 @@ from django.db import connection, transaction
 
 from events_app.lifecycle.range_handout import take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
-from events_app.lifecycle.range_reports import RangeReport, report
+from events_app.lifecycle.range_reports import report
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.range_ids import RangeId, parse_range_id
+from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import copy_lines, hot_cursor
 from tasks_app.labs.bench import scene
 from tasks_app.labs.bench.crowd import Step, crowd

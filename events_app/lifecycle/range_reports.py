@@ -14,23 +14,8 @@ from events_app.lifecycle.range_moves import before
 from events_app.rules.event_states import HANDED_OUT, EventAct, EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.report_pieces import Piece, pieces
+from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import numbers, texts
-
-
-class RangeReport(NamedTuple):
-    """What a consumer says of a range: finished or failed, what it knows of the error, and where the output is.
-
-    `attempts`: attempts that are left afterwards, when the report decides that; a fatal error leaves one, so that the
-    copy which would be tried again has none.
-    """
-
-    status: EventStatus
-    zip_row_id: int | None = None
-    objstore_id: int | None = None
-    path_convention: int | None = None
-    error_code: int | None = None
-    error_diag: str | None = None
-    attempts: int | None = None
 
 
 class HeldBlock(NamedTuple):

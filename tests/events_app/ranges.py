@@ -8,10 +8,11 @@ from django.db import transaction
 
 from events_app.lifecycle.range_handout import Taken, take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
-from events_app.lifecycle.range_reports import RangeReport, Reported, report
+from events_app.lifecycle.range_reports import Reported, report
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
+from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import hot_cursor
 
 TASK, DATASET, JOBSET = 20_000_000, 5, 900

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from events_app.lifecycle.range_handout import Taken
-from events_app.lifecycle.range_reports import RangeReport, Reported
+from events_app.lifecycle.range_reports import Reported
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
+from events_app.rules.reported_items import RangeReport
 from tasks_app.models import Job
 from tests.events_app.ranges import FINISHED, JOBSET, TASK, firsts, given, insert, rows, say
 
