@@ -24,6 +24,12 @@ _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 _RANGES = "events_app.lifecycle.test_range_locks"
 
 TESTED: dict[str, str] = {
+    "events_app/lifecycle/range_ends.py:_END": (
+        f"{_RANGES}:test_a_range_that_is_finished_at_this_moment_is_done_when_its_consumer_ends"
+    ),
+    "events_app/lifecycle/range_ends.py:_FROM_JUMBO": (
+        f"{_RANGES}:test_a_range_of_a_jumbo_job_is_done_once_when_two_consumers_end"
+    ),
     "events_app/lifecycle/range_handout.py:_JOB": f"{_RANGES}:test_a_job_that_ends_at_this_moment_gets_no_range",
     "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
     "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import transaction
 
+from events_app.lifecycle.range_ends import Ended, end_consumer
 from events_app.lifecycle.range_handout import Taken
 from events_app.lifecycle.range_reports import Reported
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
+from jedisite.database.sql import hot_cursor
 from tests.events_app.ranges import FINISHED, TASK, firsts, given, insert, say
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_SHARE, Row, skips, waits
 
@@ -63,3 +66,27 @@ def test_a_range_that_is_taken_back_at_this_moment_is_not_reported(make_consumer
     back = "UPDATE jedi_events SET status = 4 WHERE jeditaskid = %s"
     assert waits(only_row(), lambda: say(job, {(7, 1, 10): FINISHED}), then=back, values=[TASK]) == Reported(True, 0)
     assert Event.objects.get().status == EventStatus.CANCELLED
+
+
+def ended(job: int, *files: int) -> Ended:
+    with transaction.atomic(), hot_cursor() as cursor:
+        return end_consumer(cursor, TASK, job, only_failed_count=False, waited_for_jumbo=files)
+
+
+def test_a_range_that_is_finished_at_this_moment_is_done_when_its_consumer_ends(
+    make_consumer: Callable[..., int],
+) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 10, 10))
+    given(job, 1)
+    finished = "UPDATE jedi_events SET status = 3 WHERE jeditaskid = %s"
+    assert waits(only_row(), lambda: ended(job), then=finished, values=[TASK]) == Ended(done=1, released=0)
+
+
+def test_a_range_of_a_jumbo_job_is_done_once_when_two_consumers_end(make_consumer: Callable[..., int]) -> None:
+    job, jumbo = make_consumer(event_service=5), make_consumer(event_service=4)
+    insert(RangeBlock(7, 1, 10, 10))
+    given(jumbo, 1, jumbo=True)
+    say(jumbo, {(7, 1, 10): FINISHED})
+    done = "UPDATE jedi_events SET status = 6 WHERE jeditaskid = %s"
+    assert waits(only_row(), lambda: ended(job, 7), then=done, values=[TASK]) == Ended(done=0, released=0, from_jumbo=0)

@@ -607,7 +607,7 @@ def test_outputs_of_a_job_that_is_ended_at_this_moment_are_not_merged() -> None:
             return mergejobs._lock_producers(cursor, logs)
 
     found = waits(of_job(producers[0].id), make, then=ended, values=[producers[0].id])
-    assert found == {"SITE_A": {producers[1].id}}
+    assert found == {producers[1].id: "SITE_A"}
 
 
 def _logs(task_id: int) -> list[Any]:
