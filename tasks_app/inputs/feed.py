@@ -27,6 +27,7 @@ from tasks_app.inputs.file_groups import (
 )
 from tasks_app.inputs.file_rows import Fed, FeedTarget, Record, feed
 from tasks_app.inputs.input_wishes import Feeding, item_of, names_of_files, stored_names, wanted
+from tasks_app.inputs.replaced import in_their_place
 from tasks_app.inputs.rules.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
 from tasks_app.inputs.rules.selection import select, without_attempt
 from tasks_app.inputs.slicers import Cutter
@@ -116,14 +117,14 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
     stages = staging.applies(task, dataset)
     first = FileStatus.STAGING if stages else FileStatus.PENDING if mutable else FileStatus.READY
     target = _target(task, dataset, first)
-    again = dataset.files != 0 or dataset.files_missing != 0
-    fed = Fed()
+    again = _was_fed(dataset)
+    fed, replacing = Fed(), in_their_place(dataset)
     if again or info.files:
-        fed = _feed_files(task, dataset, target, now, portion, again=again)
+        fed = _feed_files(task, dataset, target, now, portion, replacing)
     if fed.cut:
         return fed
     on_tape = staging.request(task, dataset, target) if stages else 0
-    mutable = mutable or on_tape > 0
+    mutable = mutable or on_tape > 0 or any(replacing.values())
     has_groups = "GB" in task.rule
     absent = _absent(task, dataset) if has_groups or not mutable else ""
     if absent and task.status == TaskStatus.DEFINED and has_groups and (mutable or task.rule.flag("WI")):
@@ -177,9 +178,11 @@ def _is_being_made(task: Feeding, info: DatasetInfo) -> bool:
 
 
 def _feed_files(
-    task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, portion: int, *, again: bool
+    task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, portion: int, replacing: Iterable[str]
 ) -> Fed:
-    """Store what is new in the listing; with `again`, also see what is no longer in it, and what is back."""
+    """Store what is new in the listing, but for files `replacing` what the task has processed; of a dataset that was fed
+    before, also see what is no longer in it, and what is back."""
+    again = _was_fed(dataset)
     numbers = numbers_of(task, dataset)
     slicer = slicer_of(task, dataset) if numbers is None else None
     try:
@@ -199,7 +202,7 @@ def _feed_files(
         fed = _feed_groups(task, dataset, target, now, portion, chosen, numbers, number)
     else:
         counted = partial(_counted, task, dataset, slicer, number)
-        portioned = _portioned(chosen, stored_names(dataset), slicer, portion)
+        portioned = _portioned(chosen, stored_names(dataset).union(replacing), slicer, portion)
         fed = feed(target, portioned, now, slice_page=counted, portion=portion)
     if fed.cut:
         return fed
@@ -300,6 +303,10 @@ def _noting(pages: Iterable[list[FileInfo]], seen: set[str]) -> Iterator[list[Fi
     for page in pages:
         seen.update(f.lfn for f in page)
         yield page
+
+
+def _was_fed(dataset: Dataset) -> bool:
+    return dataset.files != 0 or dataset.files_missing != 0
 
 
 def _are_whole(task: Feeding) -> bool:

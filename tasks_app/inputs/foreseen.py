@@ -8,6 +8,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo
 from tasks_app.domain.states import FileStatus
 from tasks_app.inputs.input_wishes import Feeding, stored_names, wanted
+from tasks_app.inputs.replaced import in_their_place
 from tasks_app.inputs.rules.selection import select
 from tasks_app.inputs.slices import PAGE, pseudo_pages, slicer_of
 from tasks_app.models import Dataset, File
@@ -26,7 +27,7 @@ def would_get_files(task: Feeding, dataset: Dataset) -> bool:
     """
     slicer = slicer_of(task, dataset)
     wishes = wanted(task, dataset, is_sliced=slicer is not None)
-    stored = stored_names(dataset)
+    stored = stored_names(dataset).union(in_their_place(dataset))
     files = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
     lost = frozenset(files.filter(status__in=[FileStatus.LOST, FileStatus.MISSING]).values_list("lfn", flat=True))
     found_again: set[str] = set()

@@ -15,7 +15,8 @@ import psycopg
 from jedisite.database.sql import numbers, texts
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
-from tasks_app.domain.states import TASK_FINAL, FileStatus
+from tasks_app.domain.states import FileStatus
+from tasks_app.inputs.replaced import replaced
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.outcomes.recovery_plans import CannotRecoverError, InputAgain, Recovery, plan, some
 
@@ -92,7 +93,7 @@ def _planned(
         missing.setdefault(file.dataset_id, set()).add(file.lfn)
     for row in Dataset.objects.filter(task_id=task.id, type="input", name__in={name for name, _ in taken}):
         missing.setdefault(row.id, set()).update(lfn for name, lfn in taken if name == row.name)
-    for dataset_id, lfn in _replaced(cursor, task.id, {file.dataset_id for file in found.gone}):
+    for dataset_id, lfn in replaced(cursor, {file.dataset_id for file in found.gone}):
         missing.setdefault(dataset_id, set()).add(lfn)
     need.jobs |= _readers_of(cursor, found, missing)
     if found.gone:
@@ -106,39 +107,6 @@ def _planned(
                 f"the inputs are lost as well, {DEEPEST} steps of making back: recover {some(sorted(lfns))} of task {maker} first"
             )
     return found
-
-
-# A file that a merge job made was lost with the inputs of those whose files it merged.
-_REPLACED = """
-WITH lost AS (
-    SELECT DISTINCT d.datasetid, c.lfn, c.jeditaskid AS maker, c.pandaid
-      FROM jedi_datasets d JOIN jedi_datasets o ON o.type = 'output' AND o.jeditaskid <> d.jeditaskid
-       AND (o.datasetname = ANY(ARRAY[d.datasetname, d.containername]) OR o.containername = d.datasetname)
-      JOIN jedi_dataset_contents c ON c.jeditaskid = o.jeditaskid AND c.datasetid = o.datasetid AND c.status = 'lost'
-      JOIN jedi_dataset_contents r ON r.jeditaskid = d.jeditaskid AND r.datasetid = d.datasetid AND r.lfn = c.lfn
-       AND r.status = 'finished'
-     WHERE d.jeditaskid = %(task)s AND d.datasetid = ANY(%(datasets)s::bigint[])),
-jobs_of AS (
-    SELECT datasetid, lfn, maker, pandaid FROM lost
-    UNION
-    SELECT l.datasetid, l.lfn, l.maker, t.boundaryid FROM lost l JOIN job_files f ON f.pandaid = l.pandaid AND f.type = 'input'
-      JOIN jedi_dataset_contents t ON t.jeditaskid = l.maker AND t.datasetid = f.datasetid AND t.fileid = f.fileid
-       AND t.type IN ('trn_log', 'trn_output'))
-SELECT DISTINCT j.datasetid, j.lfn FROM jobs_of j JOIN jedi_tasks m ON m.jeditaskid = j.maker
- WHERE NOT m.status = ANY(%(ended)s) OR EXISTS (
-       SELECT 1 FROM job_files f
-         JOIN jedi_dataset_contents i ON i.jeditaskid = j.maker AND i.datasetid = f.datasetid AND i.fileid = f.fileid
-        WHERE f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input') AND i.status = 'finished'
-          AND i.pandaid IS DISTINCT FROM j.pandaid)
-"""
-
-
-def _replaced(cursor: psycopg.Cursor[Any], task_id: int, datasets: Collection[int]) -> list[tuple[int, str]]:
-    """Files of these datasets, which are looked at again, that the task has processed and whose maker has made others in
-    their place since, or still does: (dataset, name). It would get the events of those twice."""
-    values = {"task": task_id, "datasets": numbers(sorted(datasets)), "ended": sorted(TASK_FINAL)}
-    cursor.execute(_REPLACED, values)
-    return cursor.fetchall()
 
 
 def _absent(inputs: Sequence[InputAgain]) -> list[InputAgain]:

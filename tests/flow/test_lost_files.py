@@ -16,6 +16,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local_files import file_url
+from tasks_app.inputs import nothing_new
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, Task, TaskStatusLog
 from tasks_app.outcomes import recovery_chains
 from tasks_app.outcomes.missing import missing_outputs
@@ -26,6 +27,7 @@ from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
     add_dataset,
+    add_files,
     dataset,
     files,
     inputs,
@@ -331,6 +333,60 @@ def test_what_was_made_of_a_file_that_others_have_replaced_since_is_made_again_w
     assert len(outputs("lab.t1.out")) == 3 and sorted(read) == sorted(outputs("lab.t0.out")) and c in read
 
 
+@pytest.mark.parametrize("merging", [False, True])
+def test_a_task_that_looks_at_its_inputs_again_takes_what_is_new_and_not_what_replaces_what_it_had(
+    merging: bool,
+) -> None:
+    add_dataset("lab.in", 2, events=10)
+    spec = {"transPath": "merge", "jobParameters": "--in ${TRN_OUTPUT0/L} --out ${OUTPUT0} --logs ${TRN_LOG0/L}"}
+    more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 1} if merging else {}
+    first = submit(parameters("lab.t0", reads("lab.in"), nFilesPerJob=1, **more))
+    drive(Pilot())
+    second = submit(parameters("lab.t1", reads("lab.t0.out"), nFilesPerJob=1))
+    drive(Pilot())
+    a, _ = sorted(outputs("lab.t0.out"))
+    data_management().remove("lab.t0.out", [a], by=SITE)
+    recover(first, [a], by="olga")
+    drive(Pilot())
+    assert nothing_new.why_nothing_new(task(second), {}), "it has the events of all files"
+    add_files("lab.in", [2], events=10)
+    command_queue.give_command(first, "incexec", by="ada")
+    drive(Pilot())
+    assert len(outputs("lab.t0.out")) == 3
+    command_queue.give_command(second, "incexec", by="ada")
+    drive(Pilot())
+    assert len(outputs("lab.t1.out")) == 3 and dataset(second).files_finished == 3
+
+
+def test_a_file_in_the_place_of_one_that_cannot_be_read_is_taken() -> None:
+    add_dataset("lab.in", 2)
+    first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot())
+    given = parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, nChunksToWait=1, noWaitParent=True)
+    second = submit(given, parent=first)
+    settle()
+    pilot = Pilot()
+    found = pilot.fetch(2)
+    for job in found:
+        pilot.start(job)
+    recover(first, ["lab.p.000001.root"], by="olga")
+    maker = Pilot()
+    for job in maker.fetch(1):
+        maker.start(job)
+        maker.end(job)
+    settle()
+    look_again()
+    settle()
+    assert len(files(second)) == 2, "the old one may still end well"
+    for job in found:
+        pilot.end(job, "failed" if "lab.p.000001.root" in job["inFiles"] else "finished")
+    for _ in range(3):
+        drive(Pilot(failing_on("lab.p.000001.root")))
+        look_again()
+    assert status(first) == "done" and status(second) in ("done", "finished")
+    assert sorted(f.lfn for f in files(second) if f.status == "finished") == ["lab.p.000002.root", "lab.p.000003.root"]
+
+
 def test_a_lost_file_that_nobody_has_replaced_takes_nothing_with_it() -> None:
     first, second = chain_of(2, files=3)
     a, b, _ = sorted(outputs("lab.t0.out"))
@@ -465,7 +521,7 @@ def test_a_killed_task_in_its_last_moments_is_refused() -> None:
     Task.objects.filter(pk=made).update(status="done")
 
 
-def test_a_child_loses_what_it_has_not_used_and_gets_what_is_made_in_its_place() -> None:
+def test_a_child_that_has_processed_a_lost_file_does_not_read_the_one_in_its_place() -> None:
     add_dataset("lab.in", 4)
     first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
     drive(Pilot())
@@ -491,7 +547,7 @@ def test_a_child_loses_what_it_has_not_used_and_gets_what_is_made_in_its_place()
     drive(pilot)
     assert (status(first), task(first).attempt) == ("done", 1)
     assert status(second) == "done"
-    assert dataset(second).files_finished == 6, "the two that were made again come as new files"
+    assert dataset(second).files_finished == 4, "those that were made again hold what it had already"
 
 
 def test_a_child_that_waits_for_more_loses_pending_files() -> None:
