@@ -11,6 +11,7 @@ DOORS = (
     "dataset_moves",
     "file_availability",
     "file_ends",
+    "file_handovers",
     "file_moves",
     "file_recovery",
     "file_removal",

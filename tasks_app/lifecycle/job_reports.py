@@ -29,8 +29,8 @@ logged AS (
 SELECT commandtopilot FROM moved
 """
 
-# A pilot has ended with its job: the report is kept for the adder. A pilot's clock may be behind ours, and say whole
-# seconds only: no job ends before it starts.
+# A pilot has ended with its job: the report is kept for the adder, unless a line says already how the job ends. A pilot's
+# clock may be behind ours, and say whole seconds only: no job ends before it starts.
 _FINAL_PARTS = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
@@ -41,7 +41,8 @@ WITH moved AS (
     RETURNING pandaid, jeditaskid, attemptnr, computingsite),
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
-    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), %(status)s, %(outputs)s FROM moved),
+    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), %(status)s, %(outputs)s FROM moved
+        ON CONFLICT DO NOTHING),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
@@ -83,7 +84,8 @@ moved AS (
     RETURNING said_n, pandaid, jeditaskid, attemptnr, computingsite, said_status, said_by, said_outputs, said_metadata),
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
-    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), said_status, said_outputs::jsonb FROM moved),
+    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), said_status, said_outputs::jsonb FROM moved
+        ON CONFLICT DO NOTHING),
 described AS (
     INSERT INTO job_metadata (pandaid, metadata)
     SELECT pandaid, said_metadata::jsonb FROM moved WHERE said_metadata IS NOT NULL ON CONFLICT DO NOTHING),

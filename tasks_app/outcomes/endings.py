@@ -11,7 +11,9 @@ from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.end_hooks import EVENT_MERGE
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tasks_app.refining.offered import MERGES
 
 
@@ -105,9 +107,10 @@ def end_jobs(
         # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
         cursor.execute(
             """SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0 FROM jobs
-                WHERE jeditaskid = %s AND jobstatus = ANY(%s) AND (%s OR processingtype IS DISTINCT FROM %s)
+                WHERE jeditaskid = %s AND jobstatus = ANY(%s)
+                  AND (%s OR processingtype IS DISTINCT FROM %s AND eventservice IS DISTINCT FROM %s)
                 ORDER BY pandaid FOR UPDATE""",
-            [task_id, sorted(wanted), not keep_unmerged, MERGES],
+            [task_id, sorted(wanted), not keep_unmerged, MERGES, EVENT_MERGE],
         )
         orders = [
             KillOrder(job, task_id, KilledJob(JobStatus(status), label, event_service), code, reason)

@@ -23,10 +23,11 @@ from tasks_app.ddm.base import Content, Named
 from tasks_app.domain.killcodes import KillCode
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
-from tasks_app.outcomes import bad_inputs, gathering, optional_outputs, unmerged
+from tasks_app.outcomes import bad_inputs, end_hooks, gathering, optional_outputs, unmerged
 from tasks_app.outcomes.job_kills import kill_codes
+from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.job_outputs import Output, outputs_of
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.outcomes import book
 
 MISSING_OUTPUT = 201
 """ddm error: a job that reported success did not report all of its outputs."""
@@ -149,7 +150,12 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
         if _usable(r := said[job_id].get(o.lfn))
     )
     roots = Roots()
-    optional = _optional(cursor, reports, expected, said)
+    silent = _silent(reports, expected, said)
+    optional = frozenset(one.file_id for one in optional_outputs.of_jobs(cursor, silent)) if silent else frozenset()
+    for job_id in end_hooks.consumers_among(cursor, silent):
+        # What they make of ranges is merged by another job; a log is all that they may report.
+        expected[job_id] = [o for o in expected[job_id] if o.type in LOG_TYPES]
+        optional |= {o.file_id for o in expected[job_id]}
     outcomes = [
         _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken, optional)
         for row in reports
@@ -184,6 +190,8 @@ def _outcome(
     optional: Collection[int],
 ) -> Outcome:
     job_id, task_id, status, _ = row
+    if (of_line := end_hooks.of_line(job_id, task_id, status, said)) is not None:
+        return of_line
     if status == unmerged.MERGED:
         return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
     if status == unmerged.NOT_MERGED:
@@ -194,19 +202,17 @@ def _outcome(
     return judge(job_id, task_id, status, said, expected, killed, roots, taken, optional)
 
 
-def _optional(
-    cursor: psycopg.Cursor[Any],
+def _silent(
     reports: Sequence[tuple[int, int | None, str, str]],
     expected: Mapping[int, Sequence[Output]],
     said: Mapping[int, Mapping[str, Any]],
-) -> frozenset[int]:
-    """Outputs that jobs which ended well need not have made. No statement where they have reported all."""
-    silent = [
+) -> list[int]:
+    """Jobs that ended well without reporting all outputs: nothing is asked of the others."""
+    return [
         job_id
         for job_id, _, status, _ in reports
         if status == JobStatus.FINISHED and any(o.lfn not in said[job_id] for o in expected.get(job_id, ()))
     ]
-    return frozenset(one.file_id for one in optional_outputs.of_jobs(cursor, silent)) if silent else frozenset()
 
 
 def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:

@@ -17,7 +17,7 @@ from tasks_app.ddm.local_storage import ENDPOINT
 from tasks_app.domain.states import JobStatus
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.lifecycle.job_moves import move_some
-from tasks_app.outcomes.outcomes import Outcome
+from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
 from tasks_app.transfers.storages import Storage, local_storages
 

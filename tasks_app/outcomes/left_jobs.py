@@ -10,7 +10,8 @@ from jedisite.database.sql import hot_cursor, texts
 from tasks_app.domain.job_timeouts import LOST_HEARTBEAT
 from tasks_app.domain.killcodes import killed_with
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 
 ME = "local_workers"
 

@@ -19,7 +19,8 @@ from tasks_app.domain.states import TASK_MOVES, DatasetStatus, JobStatus, TaskSt
 from tasks_app.lifecycle import dataset_moves, outbox, task_moves
 from tasks_app.lifecycle.job_moves import give_library
 from tasks_app.models import Dataset, Job, Task
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tasks_app.params.buildstep import FAILED_BUILDS
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.transfers import settling

@@ -6,8 +6,8 @@ Each input file counts for the attempt that ran it: a row is written only while 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,12 +19,13 @@ from jedisite.agents.passes import kick
 from jedisite.database.sql import hash_joins, numbers, texts
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
-from tasks_app.domain.states import JobStatus
+from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.inputs import readers
 from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
-from tasks_app.outcomes import unmerged
-from tasks_app.outcomes.job_outputs import Output
+from tasks_app.outcomes import end_hooks, unmerged
+from tasks_app.outcomes.end_hooks import Ending, Ends, EventJob
+from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.left_logs import left_logs
 from tasks_app.refining.offered import MERGES
 from tasks_app.retries import apply_rules
@@ -32,26 +33,6 @@ from tasks_app.retries.rules.rule_effects import MOST_SPARED
 
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a job ended: a final status, an error of one component if it failed, and the files that it stored."""
-
-    job_id: int
-    task_id: int | None
-    status: str
-    component: str = ""
-    code: int = 0
-    diag: str = ""
-    stored: tuple[tuple[Output, Mapping[str, Any]], ...] = field(default=())
-    by: str = "adder"
-    sub_status: str | None = None
-    """Written with the end; None leaves what the job has."""
-    merge_is_over: bool = False
-    """The job waited for its output to be merged, and this is what came of the merge."""
-    spares_attempt: bool = False
-    """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
 
 
 COMPONENTS = {
@@ -72,6 +53,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     wanted = {o.job_id: o for o in outcomes}
     before = _lock(cursor, wanted)
     _add_left_logs(cursor, wanted, before)
+    more = _end_event_jobs(cursor, wanted, before)
     ended = _end_jobs(cursor, wanted)
     by_task: dict[int, list[Outcome]] = {}
     for job_id in ended:
@@ -82,9 +64,10 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     failures = apply_rules.find(cursor, failed)
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
-        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now())
+        logs = more.logs.get(task_id, {})
+        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now(), logs)
         new_files += [f for o in by_task[task_id] for f in _new_files(o, before[o.job_id].owner)]
-    _tell(cursor, by_task)
+    _tell(cursor, by_task, more.jobs)
     data_management().add(new_files)
     if new_files:
         # After the commit: a child's datasets may stand before those that are locked here.
@@ -94,26 +77,31 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     return len(ended)
 
 
-def _tell(cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]]) -> None:
-    """Tell the ends of the jobs whose tasks want that."""
+def _tell(
+    cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]], new_jobs: Mapping[int, Sequence[int]]
+) -> None:
+    """Tell the ends of the jobs whose tasks want that, and which jobs follow them."""
     tasks = outbox.pushing(cursor, by_task) if by_task else []
     if tasks:
-        outbox.jobs_changed(cursor, [outcome.job_id for task in tasks for outcome in by_task[task]])
+        ended = [outcome.job_id for task in tasks for outcome in by_task[task]]
+        outbox.jobs_changed(cursor, [*ended, *(job for task in tasks for job in new_jobs.get(task, ()))])
 
 
 class Before(NamedTuple):
-    """What a job was before its end: its state, whether it is a merge job, and the owner of its task."""
+    """What a job was before its end: its state, whether it is a merge job, the owner of its task, and of a job of event
+    service the fields of `EventJob` that follow its status."""
 
     status: str
     merges: bool
     owner: str
+    events: list[Any] | None
 
 
 def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
     """Lock the jobs, and take those out of `wanted` whose output a merge job has."""
     cursor.execute(
-        """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s, coalesce(produsername, '') FROM jobs
-            WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",
+        f"""SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s, coalesce(produsername, ''), {end_hooks.EVENT_JOB}
+              FROM jobs WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",  # noqa: S608 - a constant of ours
         [MERGES, sorted(wanted)],
     )
     before = {row[0]: Before(*row[1:]) for row in cursor}
@@ -121,6 +109,20 @@ def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, 
     for job_id in unmerged.in_merge_jobs(cursor, waiting) if waiting else ():
         del wanted[job_id]
     return before
+
+
+def _end_event_jobs(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome], before: Mapping[int, Before]) -> Ends:
+    """Ask what the ends of jobs of event service become. Those that cannot end now are taken out of `wanted`."""
+    asked = []
+    for job_id, row in before.items():
+        outcome = wanted.get(job_id)
+        if row.events is not None and outcome is not None and outcome.task_id and row.status not in JOB_FINAL:
+            asked.append(Ending(outcome, EventJob(job_id, outcome.task_id, row.status, *row.events)))
+    ends = end_hooks.ends(cursor, asked)
+    for ending in asked:
+        del wanted[ending.job.job_id]
+    wanted.update((outcome.job_id, outcome) for outcome in ends.outcomes)
+    return ends
 
 
 def _add_left_logs(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome], before: Mapping[int, Before]) -> None:
@@ -162,11 +164,18 @@ def _book_task(
     before: Mapping[int, Before],
     failures: apply_rules.Failures,
     now: datetime,
+    new_logs: Mapping[int, int],
 ) -> None:
-    held = [o for o in outcomes if o.status == JobStatus.MERGING]
+    held = [o for o in outcomes if o.status == JobStatus.MERGING and o.has_files]
     freed = [o for o in outcomes if before[o.job_id].status == JobStatus.MERGING]
     others = [o for o in outcomes if JobStatus.MERGING not in (o.status, before[o.job_id].status)]
-    decided = [o for o in outcomes if o.status != JobStatus.MERGING and not o.merge_is_over]
+    decided = [
+        o
+        for o in outcomes
+        if (o.status != JobStatus.MERGING or not o.has_files)
+        and not o.merge_is_over
+        and not (before[o.job_id].events and before[o.job_id].status == JobStatus.MERGING)
+    ]
     merges = [o.job_id for o in outcomes if before[o.job_id].merges]
     counts = _inputs_of(cursor, task_id, others)
     back = _inputs_of(cursor, task_id, freed)
@@ -185,9 +194,11 @@ def _book_task(
         unmerged.withdraw(cursor, [o.job_id for o in freed])
     if merges:
         unmerged.conclude(cursor, task_id, merges)
-    _count(cursor, [*counts, *((dataset_id, 0, 0, 0, 0) for dataset_id in on_hold)])
+    _count(cursor, [*counts, *((dataset_id, 0, 0, 0, 0) for dataset_id in (*on_hold, *new_logs))])
     if on_hold:
         unmerged.count_on_hold(cursor, on_hold)
+    if new_logs:
+        _count_new(cursor, new_logs)
 
 
 def _inputs_of(
@@ -228,7 +239,7 @@ def _book_outputs(
 ) -> list[tuple[int, int, int, int, int]]:
     values = {
         "ids": numbers(o.job_id for o in outcomes),
-        "statuses": texts(o.status for o in outcomes),
+        "statuses": texts(JobStatus.FINISHED if o.status == JobStatus.MERGING else o.status for o in outcomes),
         "task": task_id,
         **_stored_values(outcomes),
     }
@@ -273,6 +284,16 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
     )
     if any(type_ == "lib" for (type_,) in cursor.fetchall()):
         kick("libraries")  # jobs may wait for what was built
+
+
+def _count_new(cursor: psycopg.Cursor[Any], records: Mapping[int, int]) -> None:
+    """Count records that jobs have got which were made here; the datasets are locked already."""
+    cursor.execute(
+        """UPDATE jedi_datasets d SET nfiles = nfiles + n.new, nfilestobeused = nfilestobeused + n.new,
+                  nfilesused = nfilesused + n.new
+             FROM unnest(%s::bigint[], %s::bigint[]) n (id, new) WHERE d.datasetid = n.id""",
+        [list(column) for column in zip(*sorted(records.items()), strict=True)],
+    )
 
 
 def _new_files(outcome: Outcome, owner: str) -> list[NewFile]:

@@ -16,7 +16,8 @@ from tasks_app.domain.states import JOB_FINAL, JOB_QUEUED, JobStatus
 from tasks_app.domain.transfer_states import TransferKind, TransferStatus
 from tasks_app.lifecycle.job_moves import move_some
 from tasks_app.outcomes.job_kills import kill_codes
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tasks_app.transfers import requesting, settling
 from tasks_app.transfers.settling import EndedRule
 

@@ -25,7 +25,7 @@ from tasks_app.domain.job_timeouts import (
 from tasks_app.domain.killcodes import KilledJob
 from tasks_app.domain.states import JobStatus
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
-from tasks_app.outcomes.outcomes import Outcome
+from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.upkeep.overdue import (
     BOUND,
     BUILD,

@@ -29,7 +29,8 @@ from tasks_app.models import (
     JobStatusLog,
     TaskParams,
 )
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tasks_app.submission import command_queue
 from tests.flow.driving import (
     SITE,

@@ -15,7 +15,8 @@ from tasks_app.agents.watchdogs import archive, old_failures
 from tasks_app.domain.states import JobStatus
 from tasks_app.failures.booking import book_ends
 from tasks_app.models import ErrorFingerprint, Job, JobEndDue, JobEnds, JobFailure
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tests.ended_jobs import note_failed
 
 NOW = timezone.now()

@@ -24,7 +24,8 @@ from tasks_app.domain.job_errors import COMPONENTS, ERRORS_OF_J, errors_in
 from tasks_app.domain.states import JobStatus
 from tasks_app.failures.error_queries import MainError
 from tasks_app.models import ErrorClass, File, Job, JobFailure, JobFile, RetryNote, RetryRule, Task
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.outcomes import book
 from tasks_app.usage.site_use import top_errors
 
 Make = Callable[..., Any]

@@ -24,8 +24,9 @@ from tasks_app.domain.states import JOB_FINAL
 from tasks_app.labs.bench.scene import SECRET, add_jobs
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
 from tasks_app.outcomes.final_reports import judge
+from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.job_outputs import Output
-from tasks_app.outcomes.outcomes import Outcome, book
+from tasks_app.outcomes.outcomes import book
 from tests.flow.driving import SITE, add_dataset, age, dataset, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive, final_report, report, stored
 from tests.flow.threads import together

@@ -1,0 +1,125 @@
+"""The hook of the ends of jobs of event service: `outcomes.book` asks what they become, after it has locked the jobs.
+
+Who keeps the books of events registers once. Without anybody, such jobs end as all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, NamedTuple, Protocol
+
+import psycopg
+from django.utils.module_loading import import_string
+
+from jedisite.database.sql import numbers
+from tasks_app.outcomes.job_outcome import Outcome
+
+EVENT_JOB: Final = """CASE WHEN eventservice > 0 THEN jsonb_build_array(eventservice, coalesce(jobsetid, 0),
+    coalesce(attemptnr, 0), coalesce(maxattempt, 0), coalesce(jobsubstatus, ''), coalesce(computingsite, ''),
+    coalesce(specialhandling, ''), coalesce(piloterrorcode, 0), coalesce(piloterrordiag, ''),
+    coalesce(nullif(piloterrorcode, 0), nullif(exeerrorcode, 0), nullif(superrorcode, 0), nullif(ddmerrorcode, 0),
+             nullif(brokerageerrorcode, 0), nullif(jobdispatchererrorcode, 0)) IS NOT NULL
+        OR coalesce(transexitcode, '') NOT IN ('', '0')) END"""
+"""SQL: what an `EventJob` has besides its number, task and status, as a list; NULL for other jobs."""
+EVENT_MERGE: Final = 2
+"""`jobs.eventservice` of a job that merges what consumers have made of ranges."""
+CONSUMERS: Final = frozenset({1, 4, 5, 6})
+"""Values of `jobs.eventservice` of jobs that process ranges and store no output of the task themselves."""
+
+
+class EventJob(NamedTuple):
+    """A job of event service as its locked row is before its end. `event_service` says of which kind it is, `sub_status` is ""
+    without one, `has_error` whether a component but the task buffer reports one."""
+
+    job_id: int
+    task_id: int
+    status: str
+    event_service: int
+    jobset_id: int
+    attempt: int
+    max_attempt: int
+    sub_status: str
+    site: str
+    special_handling: str
+    pilot_error: int
+    pilot_diag: str
+    has_error: bool
+
+
+class Ending(NamedTuple):
+    """A job of event service that ends, and how its end was reported."""
+
+    outcome: Outcome
+    job: EventJob
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What ends become. `outcomes` of jobs that end now; jobs that were asked about and are not among them end later.
+
+    jobs    new jobs, by task
+    logs    how many records of logs each dataset has more for them, by task and dataset
+    """
+
+    outcomes: Sequence[Outcome] = ()
+    jobs: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    logs: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+
+
+class EndHook(Protocol):
+    """Who keeps the books of events. `words` are those of lines in `job_output_report` that it has written itself."""
+
+    @property
+    def words(self) -> Collection[str]: ...
+
+    def ends(self, cursor: psycopg.Cursor[Any], endings: Sequence[Ending]) -> Ends:
+        """What becomes of jobs, in the order of their numbers; their rows are locked, and nothing else is."""
+        ...
+
+    def of_line(self, job_id: int, task_id: int, word: str, said: Mapping[str, Any]) -> Outcome:
+        """How the job of a line ends."""
+        ...
+
+
+_registered: list[str] = []
+
+
+def register(where: str) -> None:
+    """From now on an instance of the class of this dotted name is asked. It is imported when the first job ends: most
+    processes never need it."""
+    _registered[:] = [where]
+
+
+@cache
+def _made(where: str) -> EndHook:
+    hook: EndHook = import_string(where)()
+    return hook
+
+
+def of_line(job_id: int, task_id: int | None, word: str, said: Mapping[str, Any]) -> Outcome | None:
+    """How the job of a line ends; None of a report that a pilot has sent."""
+    for where in _registered:
+        if task_id is not None and word in (hook := _made(where)).words:
+            return hook.of_line(job_id, task_id, word, said)
+    return None
+
+
+def ends(cursor: psycopg.Cursor[Any], endings: Sequence[Ending]) -> Ends:
+    """What becomes of jobs of event service. No statement when there are none."""
+    for where in _registered:
+        if endings:
+            return _made(where).ends(cursor, endings)
+    return Ends([ending.outcome for ending in endings])
+
+
+def consumers_among(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> set[int]:
+    """Those of these jobs that process ranges: what they have made is merged, and pilots report no output of theirs."""
+    if not jobs or not _registered:
+        return set()
+    cursor.execute(
+        "SELECT pandaid FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND eventservice = ANY(%s::int[])",
+        [numbers(jobs), numbers(sorted(CONSUMERS))],
+    )
+    return {job for (job,) in cursor}

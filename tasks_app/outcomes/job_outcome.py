@@ -1,0 +1,31 @@
+"""How a job ended: the value that all who end jobs hand to `outcomes.book`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tasks_app.outcomes.job_outputs import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: a final status, an error of one component if it failed, and the files that it stored."""
+
+    job_id: int
+    task_id: int | None
+    status: str
+    component: str = ""
+    code: int = 0
+    diag: str = ""
+    stored: tuple[tuple[Output, Mapping[str, Any]], ...] = field(default=())
+    by: str = "adder"
+    sub_status: str | None = None
+    """Written with the end; None leaves what the job has."""
+    merge_is_over: bool = False
+    """The job waited for its output to be merged, and this is what came of the merge."""
+    spares_attempt: bool = False
+    """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
+    has_files: bool = True
+    """False of a job that waits for a merge of events: another job has its inputs and outputs, and its log is booked now."""
