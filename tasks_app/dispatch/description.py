@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.params import special_handling as handling
+from tasks_app.worker_node.pilot.lists_of_inputs import LIST_OF_INPUTS
 from tasks_app.worker_node.pilot.oneword import as_word
 
 File = list[str | None]
@@ -15,6 +17,19 @@ _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
 TYPE, LFN, SCOPE, GUID, SIZE, CHECKSUM, DATASET, ENDPOINT, SURL = range(9)
 NOTHING = "NULL"
+CONSUMERS: Final = frozenset({1, 3, 4, 5})
+"""Kinds of jobs (`jobs.eventservice`) that take ranges of events, whoever runs them."""
+EVENT_MERGE: Final = 2
+FINE_GRAINED: Final = 6
+"""Jobs that take ranges with our pilot. To PanDA's pilots they are like any other, and whoever runs them reports the ranges."""
+ZIP: Final = "zipinput"
+ZIP_SCOPE: Final = "transient"
+PREMERGED: Final = 1000
+"""PanDA's convention for the paths of files with outputs of ranges."""
+CHANNEL: Final = "PILOT_EVENTRANGECHANNEL"
+"""PanDA's pilots export a variable of this name to payloads in whose parameters the word stands; ours always does."""
+RANGE_PROGRAMS: Final = frozenset({"event_command", "zmumu_ranges"})
+"""Our programs for consumers, which take the option --channel, so that no user has to write that word."""
 UNSAID_SCRATCH_MB = 16_336
 """What the folder of a job may hold at a queue that does not say it, as PanDA has it."""
 
@@ -33,6 +48,8 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
     """The job object at a queue. `row` is what the claim returns; without a secret the pilot's reports need none.
 
     `outFiles`, `realDatasets` and `ddmEndPointOut` have the log at their end, `scopeOut` and the rest have not.
+    Jobs that take ranges of events have no outputs, and without a secret no log: PanDA's pilots lose it. A job that merges
+    what they made reads their files, and none of its inputs; `writeToFile` says of which files each output is made.
     """
     (
         job_id,
@@ -64,6 +81,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         nucleus,
         cloud,
         definition_id,
+        event_service,
         params,
         files,
     ) = row
@@ -74,6 +92,12 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
     # Several ranges of events of one file are one file to copy.
     inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
+    takes_ranges = event_service in CONSUMERS or (event_service == FINE_GRAINED and bool(secret))
+    if takes_ranges:
+        outputs, logs = [], logs if secret else []
+    elif event_service == EVENT_MERGE:
+        zips = by_type.get(ZIP, [])
+        inputs = [file for file in inputs if file[TYPE] == "lib"] + [_zip(file, storage) for file in zips]
     made = outputs + logs
     if nucleus is not None and storage in at.local:
         made = [_left_at(storage, at.local, file) for file in made]
@@ -146,6 +170,12 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         job["noExecStrCnv"] = "True"
     if special_handling and handling.has(special_handling, handling.UNWATCHED):
         job["loopingCheck"] = "False"
+    if takes_ranges:
+        job["eventService"] = "True"
+        if not secret and _asks_for_channel(transformation, job["jobPars"]):
+            job["jobPars"] = f"--channel {CHANNEL} {job['jobPars']}"
+    elif event_service == EVENT_MERGE:
+        job |= _of_merge(len(inputs) - len(zips), zips, outputs)
     return job
 
 
@@ -159,12 +189,38 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     contents = (job["fsize"], job["checksum"])
     limits = [str(job[key]) for key in ("minRamCount", "maxWalltime", "maxDiskCount", "maxwdir")]
     said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *limits, *contents, job["outFiles"])
+    said += (job.get("writeToFile", ""),)
     return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
 
 
 def _left_at(storage: str | None, local: frozenset[str], file: File) -> File:
     """An output that goes to a nucleus is left at the queue's storage, where the mover can fetch it: both are of this machine."""
     return [*file[:ENDPOINT], storage, *file[ENDPOINT + 1 :]] if file[ENDPOINT] in local else file
+
+
+def _zip(file: File, storage: str | None) -> File:
+    """A file with outputs of ranges, as an input of a merge job."""
+    return [*file[:SCOPE], ZIP_SCOPE, *file[SCOPE + 1 : ENDPOINT], storage, *file[ENDPOINT + 1 :]]
+
+
+def _of_merge(before: int, zips: Sequence[File], outputs: Sequence[File]) -> dict[str, str]:
+    """What a job that merges the outputs of ranges has besides. `before`: its inputs that come before the zip files.
+
+    In the books the endpoint of such a file is the number of its storage, with or without the convention of its path.
+    """
+    stores = [(file[ENDPOINT] or "").partition("/")[0] for file in zips]
+    names = ",".join([file[LFN] or "" for file in zips])
+    return {
+        "eventServiceMerge": "True",
+        "prodDBlockToken": ",".join(
+            [NOTHING] * before + [f"{store}/{PREMERGED}" if store else NOTHING for store in stores]
+        ),
+        "writeToFile": "^".join([f"{LIST_OF_INPUTS}{file[LFN]}:{names}" for file in outputs]),
+    }
+
+
+def _asks_for_channel(transformation: str | None, parameters: str) -> bool:
+    return (transformation or "").rpartition("/")[2] in RANGE_PROGRAMS and CHANNEL not in parameters
 
 
 def _joined(files: list[File], index: int, absent: str | None = None) -> str:

@@ -65,7 +65,7 @@ _OF_ADMINISTRATORS = """
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 23, 30
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 23, 31
 """Places of columns in a row."""
 
 

@@ -21,7 +21,7 @@ UPDATE jobs j
 RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
        maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
        cmtconfig, container_name, resource_type, gshare, workqueue_id, specialhandling, maxcpucount, transfertype, nucleus, cloud,
-       jobdefinitionid,
+       jobdefinitionid, eventservice,
        (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
        ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
                FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)

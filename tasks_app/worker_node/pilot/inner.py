@@ -31,6 +31,7 @@ from tasks_app.worker_node.pilot.job import BadJobError, Input, inputs_of, is_pl
 from tasks_app.worker_node.pilot.job_folders import TO_CHANGE, UnseenError, walk
 from tasks_app.worker_node.pilot.job_limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.latch import Latch, wait_any
+from tasks_app.worker_node.pilot.lists_of_inputs import lists_in, write_lists
 from tasks_app.worker_node.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.worker_node.pilot.oneword import of_word
 from tasks_app.worker_node.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
@@ -70,8 +71,8 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
     The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its memory (MB), wall
-    time (s) and disk (MB), the disk that the queue gives (MB), sizes and checksums of the inputs, and its outputs, as the job's
-    description has them.
+    time (s) and disk (MB), the disk that the queue gives (MB), sizes and checksums of the inputs, its outputs, and its lists of
+    inputs (`writeToFile`), as the job's description has them.
     """
     terminated = Latch()
     told: list[int] = []
@@ -89,12 +90,15 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs, memory_mb, wall_s, disk_mb, queue_mb, sizes, sums, made = of_word(*words)
+    program, parameters, inputs, memory_mb, wall_s, disk_mb, queue_mb, sizes, sums, made, lists = of_word(*words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
     try:
         files = _inputs(inputs, sizes, sums)
+        wanted = _lists(lists)
+        write_lists(wanted, folder)
+        own |= wanted.keys()
         limits = Limits(memory_limit_mb(int(memory_mb), settings["memory_mb"]), int(wall_s))
         limits = with_disk(limits, int(disk_mb), int(queue_mb), free_mb(folder))
         family, process = _start(
@@ -129,6 +133,14 @@ def _inputs(names: str, sizes: str, sums: str) -> tuple[Input, ...]:
         return inputs_of({"inFiles": names, "fsize": sizes, "checksum": sums, "surlsIn": nowhere})
     except BadJobError as exc:
         raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's inputs are not consistent: {exc}") from exc
+
+
+def _lists(text: str) -> dict[str, list[str]]:
+    """Raises JobFailedError."""
+    try:
+        return lists_in(text)
+    except BadJobError as exc:
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's lists of inputs make no sense: {exc}") from exc
 
 
 def _check(file: Input, here: Path, go_on: Callable[[], None]) -> None:
@@ -179,7 +191,7 @@ def _start(
     argv = command_line(name, parameters)
     sandbox = names.sandbox_of(argv)
     for lfn in inputs:
-        if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn):
+        if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn) or lfn in own:
             taken = f"Input {lfn} has the same name as another file in the job's folder; rename the input"
             raise JobFailedError(Code.STAGE_IN_FAILED, taken)
     for file in files:

@@ -36,6 +36,8 @@ class Output:
 class Job:
     """`outputs` are the payload's; the log is apart. Limits are 0 when there is none.
 
+    `takes_ranges`: it takes ranges of events until there are none left; `merges_ranges`: its inputs are files with outputs of
+    ranges, and `write_to_file` says which of them belong to which output.
     `secrets`: a JSON object of the user's secrets as a text, "" for a job that asked for none.
     """
 
@@ -54,6 +56,10 @@ class Job:
     walltime_s: int
     disk_mb: int
     queue_disk_mb: int
+    takes_ranges: bool = False
+    merges_ranges: bool = False
+    jobset_id: int = 0
+    write_to_file: str = ""
     secrets: str = field(default="", repr=False)
 
 
@@ -79,6 +85,10 @@ def parse_job(raw: Mapping[str, object]) -> Job:
         walltime_s=max(0, _number(raw, "maxWalltime")),
         disk_mb=max(0, _number(raw, "maxDiskCount")),
         queue_disk_mb=max(0, _number(raw, "maxwdir")),
+        takes_ranges=_text(raw, "eventService") == "True",
+        merges_ranges=_text(raw, "eventServiceMerge") == "True",
+        jobset_id=_number(raw, "jobsetID"),
+        write_to_file=_text(raw, "writeToFile"),
         secrets=_text(raw, "secrets"),
     )
 
