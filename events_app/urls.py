@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from events_app import api
+from events_app.api import range_calls, status_calls
 from tasks_app.api.panda.calls import addresses
 
-urlpatterns = addresses([api])
+urlpatterns = addresses([range_calls, status_calls])

@@ -24,6 +24,7 @@ _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 _RANGES = "events_app.lifecycle.test_range_locks"
 
 TESTED: dict[str, str] = {
+    "events_app/dispatch/ownership.py:SHOWN": "events_app.api.test_handing_out:test_other_peoples_jobs_are_refused",
     "events_app/lifecycle/range_ends.py:_END": (
         f"{_RANGES}:test_a_range_that_is_finished_at_this_moment_is_done_when_its_consumer_ends"
     ),
@@ -32,10 +33,8 @@ TESTED: dict[str, str] = {
     ),
     "events_app/lifecycle/range_handout.py:_JOB": f"{_RANGES}:test_a_job_that_ends_at_this_moment_gets_no_range",
     "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
-    "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",
-    "events_app/lifecycle/range_reports.py:_HOLD 2": (
-        f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported"
-    ),
+    "events_app/lifecycle/range_reports.py:_REPORTERS": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",
+    "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported",
     "brokerage_app/verdicts/records.py:_FOLD": f"{_PASSED}[decisions]",
     "jedisite/agents/pass_queue.py:PassQueue.dequeue": f"{_LOCKS}:test_a_cluster_passes_over_a_pass_that_another_takes",
     "jedisite/agents/passes.py:_release 2": _LEASE,

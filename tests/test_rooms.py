@@ -22,7 +22,7 @@ LOOSE = {
     "jedisite": {"apps", "audit", "light_settings", "models", "partition_sql", "refusals", "settings", "urls", "wsgi"},
     "brokerage_app": {"apps"},
     "tasks_app": {"apps", "states"},
-    "events_app": {"admin", "api", "apps", "models", "urls"},
+    "events_app": {"admin", "apps", "models", "urls"},
 }
 """Modules that stand beside the rooms. Landed migrations import `partition_sql` and `tasks_app.states` by these names."""
 SHARED_NAMES = {"__init__", "__main__", "admin", "agents", "apps", "base", "queries", "rules", "urls"}

@@ -1,4 +1,7 @@
-"""bench events: ranges are inserted, handed out and reported, 100 a call, against COPY and UPDATE of as many rows."""
+"""bench events: ranges are inserted, handed out and reported, 100 a call, against COPY and UPDATE of as many rows.
+
+By HTTP, too: hand-outs and reports in turn.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from typing import Any
 import psycopg
 from django.db import connection, transaction
 
+from events_app.labs import range_web
 from events_app.lifecycle.range_handout import take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
-from events_app.lifecycle.range_reports import report
+from events_app.lifecycle.range_reports import RangeKey, book, hold, lock_reporters
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.range_ids import RangeId, parse_range_id
 from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import copy_lines, hot_cursor
-from tasks_app.labs.bench import scene
+from tasks_app.labs.bench import scene, web
 from tasks_app.labs.bench.crowd import Step, crowd
 from tasks_app.labs.bench.database import Place, empty, settle
 from tasks_app.labs.bench.measuring import Clock, Rates, Result, Target, in_turn
@@ -28,13 +32,14 @@ TASK, DATASET = 10_000_000, 1
 OFFSET = 1_000_000
 """Between the number of a job and that of its jobset."""
 MINE = "pandaid = %(job)s"
-RAW, TAKE, SAY, COPY, INSERT, INSERT_ONE = (
+RAW, TAKE, SAY, COPY, INSERT, INSERT_ONE, HTTP = (
     "UPDATE of 100 rows by key",
     "hand-out",
     "update",
     "COPY, a row a range",
     "insert",
     "insert, a range a file",
+    "hand-out and update by HTTP",
 )
 COLUMNS = (
     "jeditaskid",
@@ -60,7 +65,8 @@ def _jobs(number: int) -> range:
     empty("jedi_events", *scene.JOB_TABLES)
     jobs = scene.add_jobs(number, scene.site_names(1), "running", task_id=TASK, inputs=1)
     with hot_cursor() as cursor:
-        cursor.execute("UPDATE jobs SET jobsetid = pandaid + %s, eventservice = 1", [OFFSET])
+        # As PanDA's pilots get them, who report without a secret.
+        cursor.execute("UPDATE jobs SET jobsetid = pandaid + %s, eventservice = 1, secret_hash = NULL", [OFFSET])
     settle("jobs")
     return jobs
 
@@ -149,13 +155,8 @@ def _taking(jobs: Sequence[int]) -> Callable[[int], Step]:
 def _saying(jobs: Sequence[int], ranges: int) -> Callable[[int], Step]:
     """Each consumer has been handed all of its ranges, and reports what it was handed in a call, as pilots do."""
 
-    def calls(index: int) -> Iterator[tuple[int, list[str]]]:
-        for job in jobs[index::PROCESSES]:
-            for first in range(1, ranges + 1, A_CALL):
-                yield job, [f"{TASK}-{job}-{job}-{n}-10" for n in range(first, min(first + A_CALL, ranges + 1))]
-
     def make(index: int) -> Step:
-        mine = calls(index)
+        mine = _hundreds(jobs[index::PROCESSES], ranges)
 
         def step() -> int:
             job, ids = next(mine, (0, []))
@@ -166,13 +167,27 @@ def _saying(jobs: Sequence[int], ranges: int) -> Callable[[int], Step]:
     return make
 
 
+def _hundreds(jobs: Sequence[int], ranges: int) -> Iterator[tuple[int, list[str]]]:
+    """Of each job in turn, the ids of the ranges that it gets by each call."""
+    for job in jobs:
+        for first in range(1, ranges + 1, A_CALL):
+            yield job, [f"{TASK}-{job}-{job}-{n}-10" for n in range(first, min(first + A_CALL, ranges + 1))]
+
+
+def _in_turn(jobs: Sequence[int], ranges: int) -> Iterator[tuple[int, list[str]]]:
+    """The same of all jobs at once: no two calls of a job follow each other."""
+    for of_all in zip(*[_hundreds([job], ranges) for job in jobs], strict=True):
+        yield from of_all
+
+
 def _say(job: int, ids: Sequence[str]) -> int:
     said = {}
     for text in ids:
         one = parse_range_id(text)
-        said[one.file_id, one.process_id, one.attempts] = RangeReport(EventStatus.FINISHED)
+        said[RangeKey(one.job_id, one.file_id, one.process_id, one.attempts)] = RangeReport(EventStatus.FINISHED)
     with transaction.atomic(), hot_cursor() as cursor:
-        return report(cursor, TASK, said, MINE, {"job": job}).ranges
+        lock_reporters(cursor, [(TASK, job)], "true", {})
+        return book(cursor, TASK, hold(cursor, TASK, said), said, {job: job})
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
@@ -209,8 +224,24 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
 
         return case
 
-    cases = {RAW: raw, TAKE: taken, SAY: said, COPY: copied, INSERT: inserted(in_file), INSERT_ONE: inserted(1)}
-    rates = in_turn(cases, rounds, say)
+    def by_http() -> float:
+        jobs = _jobs(files)
+        _insert(_blocks(jobs, in_file, in_file))
+        settle("jedi_events")
+        return range_web.rate(site.port, token, _in_turn(jobs, in_file), A_CALL, seconds)
+
+    cases = {
+        RAW: raw,
+        TAKE: taken,
+        SAY: said,
+        COPY: copied,
+        INSERT: inserted(in_file),
+        INSERT_ONE: inserted(1),
+        HTTP: by_http,
+    }
+    token = range_web.pilot_token()
+    with web.running(place) as site:
+        rates = in_turn(cases, rounds, say)
     result = Result(
         "events", "ranges/s", rates, TAKE, RAW, {"ranges": number, "ranges_a_file": in_file, "case_ms": case_ms}
     )
@@ -222,7 +253,12 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
     ]
     result.more = {
         name: _figures(rates, ours, base)
-        for name, ours, base in (("handout", TAKE, RAW), ("update", SAY, RAW), ("insert", INSERT, COPY))
+        for name, ours, base in (
+            ("handout", TAKE, RAW),
+            ("update", SAY, RAW),
+            ("insert", INSERT, COPY),
+            ("http", HTTP, RAW),
+        )
     }
     return result
 

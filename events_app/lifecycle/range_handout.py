@@ -56,6 +56,7 @@ SELECT t.fileid, t.def_min_eventid, least(t.def_max_eventid, t.behind - 1), t.ev
 _OF_JOBSET: Final = _TAKE.format(
     job=_JOB, waiting=_WAITING.format(whose="pandaid = (SELECT jobsetid FROM job) AND ", how=""), jumbo="NULL::smallint"
 )
+_OF_SEGMENT: Final = _OF_JOBSET.replace("AND attemptnr > 0", "AND attemptnr > 0 AND datasetid = %(segment)s")
 # Of any jobset of the task. What another takes at this moment is passed over.
 _OF_TASK: Final = _TAKE.format(
     job=_JOB, waiting=_WAITING.format(whose="EXISTS (SELECT FROM job) AND ", how=" SKIP LOCKED"), jumbo="1"
@@ -79,15 +80,38 @@ class Taken(NamedTuple):
 
 
 def take(
-    cursor: psycopg.Cursor[Any], task_id: int, wanted: int, mine: str, proof: Mapping[str, Any], *, jumbo: bool = False
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    wanted: int,
+    mine: str,
+    proof: Mapping[str, Any],
+    *,
+    jumbo: bool = False,
+    segment: int | None = None,
 ) -> Taken:
     """Give a job up to `wanted` ranges that are ready: of its jobset, or, to a jumbo job, of all jobsets of its task.
 
     `mine` and `proof` are the condition that the job is the caller's, with its values. A job that is not the caller's,
-    not at work or told to stop gets none.
+    not at work or told to stop gets none. `segment`: those of its jobset that are of this dataset.
     """
-    cursor.execute(
-        (_OF_TASK if jumbo else _OF_JOBSET).replace("{mine}", mine), {**proof, "task": task_id, "wanted": wanted}
-    )
+    values = {**proof, "task": task_id, "wanted": wanted}
+    if segment is not None and not jumbo:
+        cursor.execute(_OF_SEGMENT.replace("{mine}", mine), {**values, "segment": segment})
+    else:
+        cursor.execute((_OF_TASK if jumbo else _OF_JOBSET).replace("{mine}", mine), values)
     rows = cursor.fetchall()
     return Taken([TakenBlock(RangeBlock(*row[:5]), *row[6:]) for row in rows], any(row[5] for row in rows))
+
+
+_AVAILABLE: Final = f"""
+SELECT coalesce(sum({RANGES}), 0) FROM jedi_events
+ WHERE jeditaskid = %(task)s AND (%(jobset)s::bigint IS NULL OR pandaid = %(jobset)s) AND {before(EventAct.HAND_OUT)}
+   AND attemptnr > 0
+"""
+
+
+def available(cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int | None) -> int:
+    """How many ranges of a jobset, or of all of a task, can be handed out."""
+    cursor.execute(_AVAILABLE, {"task": task_id, "jobset": jobset_id})
+    row = cursor.fetchone()
+    return int(row[0]) if row else 0

@@ -1,11 +1,15 @@
-"""Hot path: a consumer reports on ranges. Its blocks are locked, fall into pieces, and each piece gets what is said of it.
+"""Hot path: consumers report on ranges. Their blocks are locked, fall into pieces, and each piece gets what is said of it.
 
-Two statements in one transaction. {mine} is the condition that the caller is who the job was handed to.
+Three statements in one transaction: the jobs of a call, then for each task their blocks, and their new pieces. The jobs
+are locked by a statement of its own, so that what another report of a job has made of its blocks is seen.
+{whose} is the condition that a job is the caller's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -17,33 +21,68 @@ from events_app.rules.report_pieces import Piece, pieces
 from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import numbers, texts
 
+AT_WORK: Final = ("sent", "starting", "running", "transferring")
+"""A job in one of these states may report on its ranges."""
+AT_WORK_FINE: Final = (*AT_WORK, "activated")
+"""The same of a fine-grained job: it may do so before it is known to have been fetched."""
+
+
+class RangeKey(NamedTuple):
+    """A range as its id names it. `owner` is the job that has it, or its jobset while nobody has it.
+
+    `first` is its first event; `attempts` are those that are left.
+    """
+
+    owner: int
+    file_id: int
+    first: int
+    attempts: int
+
+
+class Reporter(NamedTuple):
+    """A job that is the caller's, as it is locked. `killed_softly`: it is to end when it has stored what it has."""
+
+    job_id: int
+    task_id: int | None
+    jobset_id: int | None
+    status: str
+    command: str | None
+    killed_softly: bool
+
 
 class HeldBlock(NamedTuple):
-    """A block that is locked: its row, and the ranges that it has."""
+    """A block that is locked: its row, whose it is, the ranges that it has, and which of them are named."""
 
     row_id: int
+    owner: int
     block: RangeBlock
+    named: list[RangeKey]
 
 
+SOFT_KILL: Final = 122
+"""Code of `superrorcode` with which a job is told to end softly."""
 # ruff: noqa: S608 - every piece is a constant of ours
-# The job's row is locked first, as everywhere; a row without a block says that the job may report.
-_HOLD: Final = f"""
-WITH job AS MATERIALIZED (
-    SELECT pandaid FROM jobs
-     WHERE {{mine}} AND jeditaskid = %(task)s AND jobstatus IN ('sent', 'starting', 'running', 'transferring') FOR NO KEY UPDATE),
-held AS MATERIALIZED (
-    SELECT e.row_id, e.fileid, e.def_min_eventid, e.def_max_eventid, e.events_per_range, e.attemptnr
-      FROM unnest(%(files)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) s (file, first, last)
-      JOIN jedi_events e ON e.jeditaskid = %(task)s AND e.pandaid = (SELECT pandaid FROM job) AND e.fileid = s.file
-                        AND e.job_processid <= s.last AND e.def_max_eventid >= s.first
-     WHERE {before(EventAct.FINISH, HANDED_OUT)}
-     ORDER BY e.row_id FOR UPDATE OF e)
-SELECT NULL, NULL, NULL, NULL, NULL, NULL FROM job UNION ALL SELECT * FROM held
+_REPORTERS: Final = f"""
+SELECT pandaid, jeditaskid, jobsetid, jobstatus, commandtopilot, coalesce(superrorcode = {SOFT_KILL}, false)
+  FROM jobs WHERE {{named}} AND {{whose}} ORDER BY pandaid FOR NO KEY UPDATE
 """
+_BY_JOB: Final = "pandaid = ANY(%(jobs)s::bigint[])"
+_BY_JOB_OR_JOBSET: Final = f"""({_BY_JOB} OR (jeditaskid = ANY(%(tasks)s::bigint[]) AND jobsetid = ANY(%(jobs)s::bigint[])
+        AND jobstatus IN ({", ".join(f"'{status}'" for status in AT_WORK_FINE)})))"""
+_HOLD: Final = """
+SELECT e.row_id, e.pandaid, e.fileid, e.def_min_eventid, e.def_max_eventid, e.events_per_range, e.attemptnr
+  FROM unnest(%(owners)s::bigint[], %(files)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) s (owner, file, first, last)
+  JOIN jedi_events e ON e.jeditaskid = %(task)s AND e.pandaid = s.owner AND e.fileid = s.file
+                    AND e.job_processid <= s.last AND e.def_max_eventid >= s.first
+ WHERE {states}
+ ORDER BY e.row_id FOR UPDATE OF e
+"""
+_HOLD_GIVEN: Final = _HOLD.format(states=before(EventAct.FINISH, HANDED_OUT, "e."))
+_HOLD_ANY: Final = _HOLD.format(states=before(EventAct.FINISH, row="e."))
 _SAID: Final = """unnest(%(rows)s::bigint[], %(heads)s::bool[], %(firsts)s::bigint[], %(lasts)s::bigint[],
-           %(statuses)s::smallint[], %(zips)s::bigint[], %(stores)s::int[], %(conventions)s::int[], %(codes)s::int[],
-           %(diags)s::text[], %(attempts)s::smallint[])
-       s (row, head, first, last, status, zip, store, convention, code, diag, attempts)"""
+           %(statuses)s::smallint[], %(jobs)s::bigint[], %(zips)s::bigint[], %(stores)s::int[], %(conventions)s::int[],
+           %(codes)s::int[], %(diags)s::text[], %(attempts)s::smallint[])
+       s (row, head, first, last, status, job, zip, store, convention, code, diag, attempts)"""
 # The first piece of a block keeps its row, the others get new ones. The events that are finished count with the job.
 _SPLIT: Final = f"""
 WITH said AS MATERIALIZED (SELECT * FROM {_SAID}),
@@ -51,101 +90,125 @@ parts AS (
     INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, event_offset, job_processid, def_min_eventid,
            def_max_eventid, events_per_range, processed_upto_eventid, is_jumbo, attemptnr, status, ziprow_id, objstore_id,
            path_convention, error_code, error_diag)
-    SELECT e.jeditaskid, e.datasetid, e.fileid, e.pandaid, e.event_offset, s.first, s.first, s.last, e.events_per_range,
-           e.processed_upto_eventid, e.is_jumbo, coalesce(s.attempts, e.attemptnr), coalesce(s.status, e.status), s.zip,
-           s.store, s.convention, s.code, s.diag
+    SELECT e.jeditaskid, e.datasetid, e.fileid, coalesce(s.job, e.pandaid), e.event_offset, s.first, s.first, s.last,
+           e.events_per_range, e.processed_upto_eventid, e.is_jumbo, coalesce(s.attempts, e.attemptnr),
+           coalesce(s.status, e.status), s.zip, s.store, s.convention, s.code, s.diag
       FROM said s JOIN jedi_events e ON e.jeditaskid = %(task)s AND e.row_id = s.row WHERE NOT s.head),
 heads AS (
     UPDATE jedi_events e SET def_max_eventid = s.last, status = coalesce(s.status, e.status),
-           attemptnr = coalesce(s.attempts, e.attemptnr), ziprow_id = s.zip, objstore_id = s.store,
-           path_convention = s.convention, error_code = s.code, error_diag = s.diag
-      FROM said s WHERE s.head AND e.jeditaskid = %(task)s AND e.row_id = s.row AND {before(EventAct.FINISH, HANDED_OUT, "e.")})
-UPDATE jobs SET nevents = coalesce(nevents, 0) + %(events)s::bigint
- WHERE pandaid = %(job)s AND %(events)s::bigint > 0
+           pandaid = coalesce(s.job, e.pandaid), attemptnr = coalesce(s.attempts, e.attemptnr), ziprow_id = s.zip,
+           objstore_id = s.store, path_convention = s.convention, error_code = s.code, error_diag = s.diag
+      FROM said s WHERE s.head AND e.jeditaskid = %(task)s AND e.row_id = s.row AND {before(EventAct.FINISH, row="e.")})
+UPDATE jobs j SET nevents = coalesce(j.nevents, 0) + n.events
+  FROM unnest(%(with_events)s::bigint[], %(events)s::bigint[]) n (job, events) WHERE j.pandaid = n.job
 """
 
 
-class Reported(NamedTuple):
-    """Whether the job may report at all, and how many of the ranges it had."""
-
-    allowed: bool
-    ranges: int
-
-
-def report(
+def lock_reporters(
     cursor: psycopg.Cursor[Any],
-    task_id: int,
-    said: Mapping[tuple[int, int, int], RangeReport],
-    mine: str,
+    named: Collection[tuple[int, int]],
+    whose: str,
     proof: Mapping[str, Any],
-) -> Reported:
-    """Book what a job says of its ranges, in the caller's transaction. Ranges that it has not are passed over.
+    *,
+    fine_grained: bool = False,
+) -> list[Reporter]:
+    """Lock those of these jobs that are the caller's, in the order of their numbers. `named` are pairs of task and job.
 
-    `said` is by file id, first event and attempts left, as the id of a range has them. `mine` and `proof` are the
-    condition that the job is the caller's, with its values; `job` is one of them.
+    `fine_grained`: the number of a job may be that of its jobset. `whose` and `proof` are the condition that a job is the
+    caller's, with its values.
     """
-    of_files: dict[int, list[int]] = {}
-    for file_id, first, _ in said:
-        of_files.setdefault(file_id, []).append(first)
+    statement = _REPORTERS.format(named=_BY_JOB_OR_JOBSET if fine_grained else _BY_JOB, whose=whose)
+    values = {**proof, "jobs": numbers(sorted({job for _, job in named}))}
+    if fine_grained:
+        values["tasks"] = numbers(sorted({task for task, _ in named}))
+    cursor.execute(statement, values)
+    return [Reporter._make(row) for row in cursor.fetchall()]
+
+
+def hold(
+    cursor: psycopg.Cursor[Any], task_id: int, keys: Iterable[RangeKey], *, fine_grained: bool = False
+) -> list[HeldBlock]:
+    """Lock the blocks that have ranges of these which are handed out; the jobs are locked. Others are passed over.
+
+    `fine_grained`: ranges that nobody was handed count, too.
+    """
+    spans: dict[tuple[int, int], list[int]] = {}
+    by_block: dict[tuple[int, int, int], list[RangeKey]] = defaultdict(list)
+    for key in sorted(set(keys)):
+        span = spans.setdefault((key.owner, key.file_id), [key.first, key.first])
+        span[1] = max(span[1], key.first)
+        by_block[key.owner, key.file_id, key.attempts].append(key)
     cursor.execute(
-        _HOLD.replace("{mine}", mine),
+        _HOLD_ANY if fine_grained else _HOLD_GIVEN,
         {
-            **proof,
             "task": task_id,
-            "files": numbers(of_files),
-            "firsts": numbers(map(min, of_files.values())),
-            "lasts": numbers(map(max, of_files.values())),
+            "owners": numbers(owner for owner, _ in spans),
+            "files": numbers(file_id for _, file_id in spans),
+            "firsts": numbers(first for first, _ in spans.values()),
+            "lasts": numbers(last for _, last in spans.values()),
         },
     )
-    rows = cursor.fetchall()
-    if not rows:
-        return Reported(False, 0)
-    held = [HeldBlock(row[0], RangeBlock(*row[1:])) for row in rows if row[0] is not None]
-    by_row = {one.row_id: pieces(one.block, _of(one.block, said)) for one in held}
+    held = []
+    for row_id, owner, *told in cursor.fetchall():
+        block = RangeBlock(*told)
+        of_it = by_block.get((owner, block.file_id, block.attempts), [])
+        begin = bisect_left(of_it, block.first, key=_first)
+        named = [key for key in of_it[begin : bisect_right(of_it, block.last, key=_first)] if block.has(key.first)]
+        if named:
+            held.append(HeldBlock(row_id, owner, block, named))
+    return held
+
+
+def _first(key: RangeKey) -> int:
+    return key.first
+
+
+def book(
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    held: Iterable[HeldBlock],
+    said: Mapping[RangeKey, RangeReport],
+    jobs: Mapping[int, int],
+) -> int:
+    """Write what is said of ranges that are held, each of which is in `said`. `jobs`: which job reports, by owner.
+
+    Returns how many ranges they are.
+    """
     parts = [
-        (row, index == 0, piece)
-        for row, found in by_row.items()
-        if len(found) > 1 or found[0].said is not None
-        for index, piece in enumerate(found)
+        (one.row_id, index == 0, piece, jobs[one.owner])
+        for one in held
+        for index, piece in enumerate(pieces(one.block, {key.first: said[key] for key in one.named}))
     ]
     if parts:
-        _write(cursor, task_id, proof["job"], parts)
-    return Reported(True, sum(_count(one.block, by_row[one.row_id]) for one in held))
-
-
-def _of(block: RangeBlock, said: Mapping[tuple[int, int, int], RangeReport]) -> dict[int, RangeReport]:
-    return {
-        first: what
-        for (file_id, first, attempts), what in said.items()
-        if file_id == block.file_id and attempts == block.attempts
-    }
-
-
-def _count(block: RangeBlock, found: Iterable[Piece[RangeReport]]) -> int:
-    return sum(-(-(p.last - p.first + 1) // block.per_range) for p in found if p.said is not None)
+        _write(cursor, task_id, parts)
+    return sum(len(one.named) for one in held)
 
 
 def _write(
-    cursor: psycopg.Cursor[Any], task_id: int, job_id: int, parts: Sequence[tuple[int, bool, Piece[RangeReport]]]
+    cursor: psycopg.Cursor[Any], task_id: int, parts: Sequence[tuple[int, bool, Piece[RangeReport], int]]
 ) -> None:
-    reports = [piece.said for _, _, piece in parts]
-    finished = [p for _, _, p in parts if p.said is not None and p.said.status is EventStatus.FINISHED]
+    reports = [piece.said for _, _, piece, _ in parts]
+    events: Counter[int] = Counter()
+    for _, _, piece, job in parts:
+        if piece.said is not None and piece.said.status is EventStatus.FINISHED:
+            events[job] += piece.last - piece.first + 1
     cursor.execute(
         _SPLIT,
         {
             "task": task_id,
-            "job": job_id,
-            "rows": numbers(row for row, _, _ in parts),
-            "heads": f"{{{','.join('t' if head else 'f' for _, head, _ in parts)}}}",
-            "firsts": numbers(piece.first for _, _, piece in parts),
-            "lasts": numbers(piece.last for _, _, piece in parts),
+            "rows": numbers(row for row, _, _, _ in parts),
+            "heads": f"{{{','.join('t' if head else 'f' for _, head, _, _ in parts)}}}",
+            "firsts": numbers(piece.first for _, _, piece, _ in parts),
+            "lasts": numbers(piece.last for _, _, piece, _ in parts),
             "statuses": numbers(None if r is None else int(r.status) for r in reports),
+            "jobs": numbers(job if piece.said is not None else None for _, _, piece, job in parts),
             "zips": numbers(r and r.zip_row_id for r in reports),
             "stores": numbers(r and r.objstore_id for r in reports),
             "conventions": numbers(r and r.path_convention for r in reports),
             "codes": numbers(r and r.error_code for r in reports),
             "diags": texts(r and r.error_diag for r in reports),
             "attempts": numbers(r and r.attempts for r in reports),
-            "events": sum(p.last - p.first + 1 for p in finished),
+            "with_events": numbers(events),
+            "events": numbers(events.values()),
         },
     )

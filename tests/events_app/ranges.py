@@ -8,7 +8,7 @@ from django.db import transaction
 
 from events_app.lifecycle.range_handout import Taken, take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
-from events_app.lifecycle.range_reports import Reported, report
+from events_app.lifecycle.range_reports import AT_WORK, RangeKey, book, hold, lock_reporters
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
@@ -33,9 +33,14 @@ def firsts(taken: Taken) -> list[tuple[int, int]]:
     return [(one.block.file_id, r.first) for one in taken.blocks for r in one.block.ranges()]
 
 
-def say(job: int, said: dict[tuple[int, int, int], RangeReport]) -> Reported:
+def say(job: int, said: dict[tuple[int, int, int], RangeReport]) -> int | None:
+    """A job reports by file, first event and attempts. Returns how many ranges it had; None when it may not report."""
     with transaction.atomic(), hot_cursor() as cursor:
-        return report(cursor, TASK, said, MINE, {"job": job})
+        reporters = lock_reporters(cursor, [(TASK, job)], "true", {})
+        if not any(one.status in AT_WORK for one in reporters):
+            return None
+        keys = {RangeKey(job, *key): report for key, report in said.items()}
+        return book(cursor, TASK, hold(cursor, TASK, keys), keys, {job: job})
 
 
 def rows() -> list[tuple[Any, ...]]:

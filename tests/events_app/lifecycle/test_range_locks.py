@@ -9,7 +9,6 @@ from django.db import transaction
 
 from events_app.lifecycle.range_ends import Ended, end_consumer
 from events_app.lifecycle.range_handout import Taken
-from events_app.lifecycle.range_reports import Reported
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
@@ -55,7 +54,7 @@ def test_a_job_that_ends_at_this_moment_reports_nothing(make_consumer: Callable[
     said = waits(
         row, lambda: say(job, {(7, 1, 10): FINISHED}), then=ENDED, values=[job], held=FOR_NO_KEY_UPDATE, free=only_row()
     )
-    assert said == Reported(False, 0)
+    assert said is None
     assert Event.objects.get().status == EventStatus.SENT
 
 
@@ -64,7 +63,7 @@ def test_a_range_that_is_taken_back_at_this_moment_is_not_reported(make_consumer
     insert(RangeBlock(7, 1, 10, 10))
     given(job, 1)
     back = "UPDATE jedi_events SET status = 4 WHERE jeditaskid = %s"
-    assert waits(only_row(), lambda: say(job, {(7, 1, 10): FINISHED}), then=back, values=[TASK]) == Reported(True, 0)
+    assert waits(only_row(), lambda: say(job, {(7, 1, 10): FINISHED}), then=back, values=[TASK]) == 0
     assert Event.objects.get().status == EventStatus.CANCELLED
 
 

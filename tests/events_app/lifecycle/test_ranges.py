@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from events_app.lifecycle.range_handout import Taken
-from events_app.lifecycle.range_reports import Reported
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
@@ -72,7 +71,7 @@ def test_reports_split_blocks_and_count_events(make_consumer: Callable[..., int]
     given(job, 5)
     zipped = RangeReport(EventStatus.FINISHED, zip_row_id=3, objstore_id=11, path_convention=1000)
     failed = RangeReport(EventStatus.FAILED, error_code=1305, error_diag='it said {"code": 7} and ended')
-    assert say(job, {(7, 1, 10): zipped, (7, 11, 10): zipped, (7, 31, 10): failed}) == Reported(True, 3)
+    assert say(job, {(7, 1, 10): zipped, (7, 11, 10): zipped, (7, 31, 10): failed}) == 3
     assert rows() == [
         (7, 1, 20, EventStatus.FINISHED, job, 10),
         (7, 21, 30, EventStatus.SENT, job, 10),
@@ -85,7 +84,7 @@ def test_reports_split_blocks_and_count_events(make_consumer: Callable[..., int]
     assert Event.objects.get(min_event=21).zip_row_id is None
     assert Job.objects.get(pk=job).events == 20
     fatal = RangeReport(EventStatus.FAILED, attempts=1)
-    assert say(job, {(7, 21, 10): fatal, (7, 41, 10): FINISHED}) == Reported(True, 2)
+    assert say(job, {(7, 21, 10): fatal, (7, 41, 10): FINISHED}) == 2
     assert rows()[1] == (7, 21, 30, EventStatus.FAILED, job, 1)
     assert Job.objects.get(pk=job).events == 25, "the last range is shorter"
 
@@ -95,15 +94,15 @@ def test_reports_on_what_a_job_does_not_have_change_nothing(make_consumer: Calla
     insert(RangeBlock(7, 1, 30, 10))
     given(job, 1), given(other, 1)
     before = rows()
-    assert say(other, {(7, 1, 10): FINISHED}) == Reported(True, 0), "another consumer's"
-    assert say(other, {(7, 21, 10): FINISHED}) == Reported(True, 0), "handed to nobody"
-    assert say(other, {(7, 11, 9): FINISHED}) == Reported(True, 0), "another attempt"
-    assert say(other, {(7, 15, 10): FINISHED, (8, 1, 10): FINISHED}) == Reported(True, 0), "no range"
-    assert say(make_consumer(status="finished"), {(7, 1, 10): FINISHED}) == Reported(False, 0)
+    assert say(other, {(7, 1, 10): FINISHED}) == 0, "another consumer's"
+    assert say(other, {(7, 21, 10): FINISHED}) == 0, "handed to nobody"
+    assert say(other, {(7, 11, 9): FINISHED}) == 0, "another attempt"
+    assert say(other, {(7, 15, 10): FINISHED, (8, 1, 10): FINISHED}) == 0, "no range"
+    assert say(make_consumer(status="finished"), {(7, 1, 10): FINISHED}) is None
     assert rows() == before
-    assert say(job, {(7, 1, 10): FINISHED}) == Reported(True, 1)
-    assert say(job, {(7, 1, 10): FINISHED}) == Reported(True, 0), "twice"
-    assert say(job, {(7, 1, 10): RangeReport(EventStatus.FAILED)}) == Reported(True, 0), "what is finished stays so"
+    assert say(job, {(7, 1, 10): FINISHED}) == 1
+    assert say(job, {(7, 1, 10): FINISHED}) == 0, "twice"
+    assert say(job, {(7, 1, 10): RangeReport(EventStatus.FAILED)}) == 0, "what is finished stays so"
     assert Job.objects.get(pk=job).events == 10
 
 
@@ -129,7 +128,7 @@ def test_any_order_of_requests_and_reports_keeps_each_range_once(make_consumer: 
             }
             done = say(job, {(*key, 10): RangeReport(status) for key, status in said.items()})
             mine = {key for key in said if known[key] == (job, EventStatus.SENT)}
-            assert done == Reported(True, len(mine))
+            assert done == len(mine)
             known.update({key: (job, said[key]) for key in mine})
     found = {
         (e.file_id, r.first): (e.job_id, EventStatus(e.status))
