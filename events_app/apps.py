@@ -10,5 +10,8 @@ class EventsConfig(AppConfig):
     verbose_name = "Events"
 
     def ready(self) -> None:
+        from events_app.web import added_places
+
+        added_places.register()
         # This is the last of the apps: what all of them need has been imported.
         garbage.look_again()

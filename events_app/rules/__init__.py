@@ -1,4 +1,4 @@
 """What is decided about single events: cutting into ranges, hand-outs, reports, ends of consumers, merging, jumbo jobs. Pure.
 
-Imports `tasks_app.domain` and `tasks_app.splitting` only. Start at `event_states.py`.
+Imports rooms of `tasks_app` that are pure, too, and nothing else. Start at `event_states.py`.
 """

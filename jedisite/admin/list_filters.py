@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -66,12 +66,12 @@ class WithinFilter(admin.SimpleListFilter):
 
     field_name = ""
     within: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    options: Mapping[str, str] = {}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         if self.within and not any(request.GET.get(name) for name in self.within):
             return []
-        return [(option, option) for option in self.options]
+        return self.options.items()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         given = self.value()
@@ -85,12 +85,17 @@ def choice(field: str, title: str, options: Iterable[str]) -> type[WithinFilter]
 
 def choice_within(within: tuple[str, ...], field: str, title: str, options: Iterable[str]) -> type[WithinFilter]:
     """A filter over a column without an index, offered while one of the filters `within` is set."""
+    return worded_within(within, field, title, {str(option): str(option) for option in options})
+
+
+def worded_within(within: tuple[str, ...], field: str, title: str, options: Mapping[str, str]) -> type[WithinFilter]:
+    """The same with a word for each value."""
     values = {
         "title": title,
         "parameter_name": field,
         "field_name": field,
         "within": within,
-        "options": tuple(str(o) for o in options),
+        "options": options,
     }
     return type(f"Choice_{field}", (WithinFilter,), values)
 

@@ -9,7 +9,7 @@ from jedisite.agents import troubles
 from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from tasks_app.attention import keeping
-from tasks_app.attention.rounds import QUICK, SLOW, round_of
+from tasks_app.attention.rounds import QUICK, round_of, slow_rules
 from tasks_app.configured import timeout_limits
 
 TROUBLES_KEPT: Final = timedelta(days=1)
@@ -24,6 +24,6 @@ def run(now: datetime | None = None) -> Pass:
 def run_slow(now: datetime | None = None) -> Pass:
     """The slower rules; and items that have been gone for long are deleted, which is what the pass counts."""
     moment = the_time(now)
-    note = round_of(SLOW, moment)
+    note = round_of(slow_rules(), moment)
     troubles.forget(moment - TROUBLES_KEPT)
     return Pass(keeping.forget(moment - timeout_limits.limit("attention.gone")), note)

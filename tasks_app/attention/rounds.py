@@ -12,7 +12,7 @@ import structlog
 from jedisite.agents import troubles
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
-from tasks_app.attention import keeping, reading
+from tasks_app.attention import added_rules, keeping, reading
 from tasks_app.attention.rules import machinery_rules, site_rules, task_rules
 from tasks_app.attention.rules.attention_facts import AgentFact, GridFact
 from tasks_app.attention.rules.findings import Found
@@ -60,6 +60,15 @@ SLOW: Final[dict[str, Rule]] = {
     "share": lambda facts: site_rules.starved_shares(reading.shares_of_a_day(facts.now)),
 }
 """By the kind of what they find."""
+
+
+def slow_rules() -> dict[str, Rule]:
+    """The rules that are applied less often, those of other apps among them."""
+
+    def at_the_time(rule: added_rules.AddedRule) -> Rule:
+        return lambda facts: rule(facts.now)
+
+    return {**SLOW, **{kind: at_the_time(rule) for kind, rule in added_rules.ADDED.items()}}
 
 
 def round_of(rules: dict[str, Rule], now: datetime) -> str:

@@ -22,14 +22,15 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("starved", "urgent only", "nothing runs"), "warn"),
     **dict.fromkeys(("little work", "no target", "idle"), "wait"),
     # ended well
-    **dict.fromkeys(("done", "finished", "online", "ok", "valid"), "ok"),
+    **dict.fromkeys(("done", "finished", "merged", "online", "ok", "valid"), "ok"),
     # somebody should look
     **dict.fromkeys(("exhausted", "throttled", "paused", "pending", "toreassign"), "warn"),
     **dict.fromkeys(("holding", "partial", "notmerged", "test"), "warn"),
     # ended badly
     **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "late", "refused"), "bad"),
+    **dict.fromkeys(("fatal", "corrupted", "no attempt left"), "bad"),
     # taken out
-    **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
+    **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "discarded", "closed"), "off"),
     **dict.fromkeys(("brokeroff", "removed", "nooutput", "inactive", "expired", "revoked"), "off"),
     # answers of gates and brokers
     "yes": "ok",

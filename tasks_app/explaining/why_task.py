@@ -16,7 +16,7 @@ from django.utils.text import capfirst
 from brokerage_app.brokers.funnel import NUCLEI, order_of
 from brokerage_app.models import ThrottleRecord, VerdictRecord
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.explaining import deciding_again
+from tasks_app.explaining import added_gates, deciding_again
 from tasks_app.explaining.following import with_cpu_time
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
@@ -121,7 +121,7 @@ def explain(task: Task, now: datetime) -> Why:
     records, history = _verdicts(task.id, now)
     throttled = record_of(task, now)
     facts = facts_of(task, now, records, throttled)
-    gates = _with_remedies(task, walk(facts), records, now)
+    gates = _with_remedies(task, walk(facts, added_gates.of_task(task, now)), records, now)
     return Why(task, gates, records, throttled, history, _position(task, facts, now))
 
 

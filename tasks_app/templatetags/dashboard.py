@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,12 +14,14 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from jedisite.web import page_places
 from tasks_app.attention import bell
 from tasks_app.commands import act_words
 from tasks_app.domain import words
 from tasks_app.domain.progress import Progress
 from tasks_app.drawing import bullets
 from tasks_app.explaining import stored_verdicts
+from tasks_app.models import Task
 
 register = template.Library()
 NAVIGATION = (
@@ -179,13 +181,21 @@ def free_space(endpoint: Any) -> dict[str, Any]:
     return {"bullet": bullets.of_amount(free, least, label, tone, top=total)}
 
 
+def _sections() -> Iterator[tuple[str, str, str, str]]:
+    for section, title, key in NAVIGATION:
+        yield section, title, key, f"dashboard:{section}"
+        for added in page_places.SECTIONS.values():
+            if added.follows == section:
+                yield added.name, added.title, added.key, added.address
+
+
 @register.simple_tag
 def navigation() -> list[dict[str, Any]]:
     """The sections, in order. A section whose page is not there is left out."""
     entries: list[dict[str, Any]] = []
-    for section, title, key in NAVIGATION:
+    for section, title, key, address in _sections():
         try:
-            url = reverse(f"dashboard:{section}")
+            url = reverse(address)
         except NoReverseMatch:
             continue
         icon = f"partials/icons/{section}.svg"
@@ -196,16 +206,24 @@ def navigation() -> list[dict[str, Any]]:
 
 
 @register.inclusion_tag("partials/task_tabs.html")
-def task_tabs(task_id: int, tab: str) -> dict[str, Any]:
+def task_tabs(task: Task, tab: str) -> dict[str, Any]:
     """The tabs of a task; `tab` is the name of the address that is shown. A tab whose page is not there is left out."""
     entries = []
-    for name, title in TABS:
+    for name, address, title in _tabs(task):
         try:
-            url = reverse(f"dashboard:{name}", args=[task_id])
+            url = reverse(address, args=[task.id])
         except NoReverseMatch:
             continue
         entries.append({"url": url, "title": title, "on": name == tab})
     return {"entries": entries}
+
+
+def _tabs(task: Task) -> Iterator[tuple[str, str, str]]:
+    for name, title in TABS:
+        yield name, f"dashboard:{name}", title
+        for added in page_places.TASK_TABS.values():
+            if added.follows == name and added.is_for(task):
+                yield added.address, added.address, added.title
 
 
 @register.simple_tag(takes_context=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, StorageEndpoint, VerdictRecord, WorkQueue
+from events_app.web import range_urls
 from jedisite import audit
 from jedisite.identity import device_logins
 from jedisite.models import Agent, AgentPass
@@ -41,6 +43,7 @@ from tasks_app.web.urls import urlpatterns
 from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB
 from tests.ended_jobs import note_failed
+from tests.events_app.busy_ranges import fill
 from tests.thorough import FULL
 
 if TYPE_CHECKING:
@@ -60,6 +63,7 @@ LEFT_OUT = {
     "site-status",
     "site-note",
     "attention-action",
+    "events:api-ranges",
 }
 SERIOUS = ("serious", "critical")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
@@ -120,9 +124,17 @@ MORE_ROWS = [["tbody tr:nth-child(n + 11)"]]
 
 
 @pytest.fixture
-def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, settings: Any) -> Addresses:
+def addresses(
+    moved: Task,
+    failed_job: Job,
+    sites: None,
+    tmp_path: Path,
+    settings: Any,
+    make_task: Callable[..., Task],
+    make_job: Callable[..., Job],
+) -> Addresses:
     """Addresses by the name of the page, over tables as a busy installation has them."""
-    busy_task = moved
+    busy_task, ranged = moved, fill(make_task, make_job)
     now = timezone.now()
     Agent.objects.all().delete()
     Agent.objects.create(name="refiner", title="Turns parameters into tasks", period_s=5, due_at=now, passes=12345)
@@ -186,6 +198,9 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "overview": ["/", "/?window=24h"],
         "attention": ["/attention/"],
         "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],
+        "events:events": ["/events/"],
+        "events:task": [f"/tasks/{ranged.task.id}/events/", f"/tasks/{task}/events/"],
+        "events:ranges": [f"/tasks/{ranged.task.id}/events/ranges/?view=all"],
         "task-histograms": [f"/tasks/{task}/histograms/"],
         "histogram": [f"/tasks/{task}/histograms/{histogram.id}/"],
         **{name: [reverse(f"dashboard:{name}", args=[task])] for name, _ in TABS},
@@ -194,7 +209,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "task-do": [f"/tasks/{task}/do/{act}/" for act in ("kill", "reassign", "resume")],
         "tasks-bulk": [f"/tasks/bulk/?command=kill&ids={task}&ids={task + 101}&ids=7", "/tasks/bulk/?query=user%3Dada"],
         "jobs": ["/jobs/?view=all"],
-        "job": [f"/jobs/{job}/"],
+        "job": [f"/jobs/{job}/", f"/jobs/{ranged.consumer.id}/"],
         "job-why": [f"/jobs/{job}/why/"],
         "job-timeline": [f"/jobs/{job}/timeline/"],
         "job-log": [f"/jobs/{job}/log/"],
@@ -270,6 +285,7 @@ def _histogram(task_id: int, root: Path) -> File:
 
 def test_every_page_has_an_address_here(addresses: Addresses) -> None:
     names = {entry.name for entry in urlpatterns if isinstance(entry, URLPattern)}
+    names |= {f"events:{entry.name}" for entry in range_urls.urlpatterns}
     assert names - LEFT_OUT - set(addresses) == set()
 
 

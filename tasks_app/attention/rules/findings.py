@@ -26,26 +26,31 @@ class Kind:
     who: str
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
-        "paused_agent": Kind("Agents that are paused", 78, "warn", "shifter"),
-        "trouble": Kind("Tasks on which an agent fails", 88, "bad", "expert"),
-        "backlog": Kind("Backlogs of the server", 85, "bad", "expert"),
-        "all_closed": Kind("No queue takes jobs", 86, "bad", "shifter"),
-        "nothing_runs": Kind("Nothing runs although jobs are queued or tasks wait for jobs", 84, "bad", "shifter"),
-        "no_calls": Kind("No pilot asks for jobs", 83, "bad", "shifter"),
-        "failures": Kind("Failure spikes", 75, "bad", "shifter"),
-        "black_hole": Kind("Worker nodes that fail nearly all jobs", 72, "bad", "site"),
-        "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
-        "full_storage": Kind("Full storage", 60, "bad", "site"),
-        "offline": Kind("Sites newly closed, or closed with queued jobs", 55, "warn", "site"),
-        "stuck_task": Kind("Stuck tasks", 50, "bad", "shifter"),
-        "data": Kind("Input data that does not arrive", 45, "warn", "shifter"),
-        "asks": Kind("Tasks that need a person", 40, "warn", "owner"),
-        "share": Kind("Shares far from their target", 35, "warn", "expert"),
-    }
-)
+_kinds: Final = {
+    "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
+    "paused_agent": Kind("Agents that are paused", 78, "warn", "shifter"),
+    "trouble": Kind("Tasks on which an agent fails", 88, "bad", "expert"),
+    "backlog": Kind("Backlogs of the server", 85, "bad", "expert"),
+    "all_closed": Kind("No queue takes jobs", 86, "bad", "shifter"),
+    "nothing_runs": Kind("Nothing runs although jobs are queued or tasks wait for jobs", 84, "bad", "shifter"),
+    "no_calls": Kind("No pilot asks for jobs", 83, "bad", "shifter"),
+    "failures": Kind("Failure spikes", 75, "bad", "shifter"),
+    "black_hole": Kind("Worker nodes that fail nearly all jobs", 72, "bad", "site"),
+    "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
+    "full_storage": Kind("Full storage", 60, "bad", "site"),
+    "offline": Kind("Sites newly closed, or closed with queued jobs", 55, "warn", "site"),
+    "stuck_task": Kind("Stuck tasks", 50, "bad", "shifter"),
+    "data": Kind("Input data that does not arrive", 45, "warn", "shifter"),
+    "asks": Kind("Tasks that need a person", 40, "warn", "owner"),
+    "share": Kind("Shares far from their target", 35, "warn", "expert"),
+}
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_kinds)
+
+
+def add_kind(name: str, kind: Kind) -> None:
+    """Make a kind known that another app finds; the same once more changes nothing. Raises ValueError when the name is taken."""
+    if _kinds.setdefault(name, kind) != kind:
+        raise ValueError(f"the kind {name!r} is {_kinds[name].title!r} already")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -289,13 +289,12 @@ GATES: Final[tuple[Ask, ...]] = (
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 
 
-def walk(facts: WhyFacts) -> tuple[Gate, ...]:
-    """All gates in order. Behind the first "no" the others are marked as not reached, but keep what they say; a task that has
-    ended waits at none."""
+def walk(facts: WhyFacts, added: Iterable[Gate] = ()) -> tuple[Gate, ...]:
+    """All gates in order, those that other apps have added last. Behind the first "no" the others are marked as not reached,
+    but keep what they say; a task that has ended waits at none."""
     found: list[Gate] = []
     stopped = False
-    for ask in GATES:
-        gate = ask(facts)
+    for gate in (*(ask(facts) for ask in GATES), *added):
         if stopped and facts.status in TASK_FINAL:
             gate = Gate(gate.name, gate.title, "not asked", "", f"not asked, since the task is {facts.status}")
         elif stopped and gate.answer == "no":

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from jedisite.database.database_faults import Fault
 from jedisite.identity.callers import Caller, Right, caller_of, needs
+from jedisite.web import page_places
 from jedisite.web.problems import unavailable
 from tasks_app.ddm import small_files
 from tasks_app.ddm.fetching import is_made
@@ -89,6 +90,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "more_files": len(files) > FILES,
         "beside": job_facts.beside(job_id),
         "attempts": job_facts.attempts(job_id),
+        "added": page_places.parts_of_job(job),
         "common": job_facts.commonness(job, now) if job.status == JobStatus.FAILED else None,
         "sent": job_facts.sent_here(job),
         "walltime_s": columns.walltime_s(job.__dict__, now),

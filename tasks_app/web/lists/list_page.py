@@ -137,7 +137,7 @@ class Found:
         self.rows: Rows = self.filters.qs if self.is_valid else every.none()
         self.chosen = self._chosen()
         # Rows of one task or dataset; the archive of jobs is fixed, too, and whole.
-        narrowed = bool(api_args) or "task" in fixed
+        narrowed = (bool(api_args) or "task" in fixed) and not listing.is_in_key_order
         self.counted: Counted = facets.count(self.rows, listing.facets, narrowed=narrowed)
         self.names = self._names()
         self.page_rows = self._page()

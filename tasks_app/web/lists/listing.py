@@ -34,6 +34,7 @@ class Listing:
     not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`. While there is
     nothing, the page says `nothing_yet`, and shows the template `nothing_help`. `counted`: its column of when it counted.
     `preset`: the filters of an address that says none; they stand in the address then, so that they can be taken away.
+    `is_in_key_order`: an index has the rows of what the list belongs to in the order of the key, so the newest are read alone.
     """
 
     page: str
@@ -55,6 +56,7 @@ class Listing:
     has_views: bool = True
     counted: str = ""
     preset: Mapping[str, str] = field(default_factory=dict)
+    is_in_key_order: bool = False
 
     @property
     def columns(self) -> Columns:
