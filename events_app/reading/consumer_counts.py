@@ -31,7 +31,7 @@ KINDS: Final = {
 ZIPS: Final = ("zipoutput", "zipinput")
 # ruff: noqa: S608 - every piece is a constant of ours
 _CONSUMERS: Final = f"""
-SELECT j.*, c.sent, c.processed, c.failed, c.blocks
+SELECT j.*, c.sent, c.processed, c.failed, c.blocks >= %(blocks)s
   FROM (SELECT pandaid, eventservice, jobsetid, jobstatus, coalesce(jobsubstatus, ''), coalesce(computingsite, ''), attemptnr,
                starttime, endtime, heartbeat_at
           FROM jobs WHERE jeditaskid = %(task)s AND eventservice > 0 AND {{which}}
@@ -119,7 +119,7 @@ class Consumer:
 def _consumers(statement: str, values: dict[str, Any]) -> list[Consumer]:
     with connection.cursor() as cursor:
         cursor.execute(statement, {**values, "blocks": MOST_BLOCKS})
-        return [Consumer(*row, is_capped=blocks >= MOST_BLOCKS) for *row, blocks in cursor.fetchall()]
+        return [Consumer(*row) for row in cursor.fetchall()]
 
 
 def at_work(task_id: int, most: int = MOST) -> list[Consumer]:

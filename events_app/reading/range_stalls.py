@@ -32,7 +32,7 @@ SELECT t.jeditaskid, t.name, t.username, count(*), min(j.starttime)
 """
 # Ranges that wait belong to their jobset, whose number the jobs of the task have.
 _HOPELESS: Final = f"""
-SELECT t.jeditaskid, t.name, t.username, h.ranges, h.blocks FROM ({TASKS}) t
+SELECT t.jeditaskid, t.name, t.username, h.ranges, h.blocks >= %(blocks)s FROM ({TASKS}) t
  CROSS JOIN LATERAL (
        SELECT coalesce(sum({RANGES}), 0)::bigint AS ranges, max(blocks) AS blocks
          FROM (SELECT DISTINCT jobsetid FROM jobs
@@ -66,9 +66,7 @@ def without_progress(now: datetime) -> Iterator[Found]:
     idle = _rows(_IDLE, before=now - stalls.IDLE_AFTER)
     yield from stalls.idle_consumers([stalls.IdleFact(*row) for row in idle], now)
     hopeless = _rows(_HOPELESS, jobsets=MOST_JOBSETS, blocks=MOST_BLOCKS)
-    yield from stalls.hopeless_ranges(
-        [stalls.HopelessFact(*row, is_capped=blocks >= MOST_BLOCKS) for *row, blocks in hopeless]
-    )
+    yield from stalls.hopeless_ranges([stalls.HopelessFact(*row) for row in hopeless])
     at_work = sorted(str(status) for status in JOB_OPEN - {JobStatus.MERGING})
     unmerged = _rows(_UNMERGED, before=now - stalls.UNMERGED_AFTER, at_work=at_work)
     yield from stalls.unmerged_outputs([stalls.UnmergedFact(*row) for row in unmerged], now)
