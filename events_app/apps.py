@@ -11,7 +11,9 @@ class EventsConfig(AppConfig):
 
     def ready(self) -> None:
         from events_app.web import added_places
+        from jedisite.agents.registry import REGISTRY
 
         added_places.register()
+        REGISTRY.look_in("events_app.agents")
         # This is the last of the apps: what all of them need has been imported.
         garbage.look_again()

@@ -443,11 +443,11 @@ def jobs_that_wait_for_a_library(made: SimpleNamespace) -> Held:
     return Held(low, whole(libraries._waiting, 7), free=high)
 
 
-@at("tasks_app/upkeep/nearly_complete.py:_hurry_jobs")
+@at("tasks_app/upkeep/nearly_complete.py:hurry_jobs")
 def jobs_that_are_hurried(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, current_priority=1)
-    return Held(low, in_one(lambda: nearly_complete._hurry_jobs(task.id, 900, None)), free=high)
+    return Held(low, in_one(lambda: nearly_complete.hurry_jobs(task.id, 900, None)), free=high)
 
 
 @at("tasks_app/lifecycle/job_moves.py:move_jobs_of_task")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.cases.analysis_case import AUTO, AnalysisCase
-from brokerage_app.filters import analysis, policy, resources, software_rules, state
+from brokerage_app.filters import analysis, events, policy, resources, software_rules, state
 from brokerage_app.filters.asking import Rule
 from brokerage_app.filters.data import direct_access, storage_up
 from brokerage_app.vocabulary import codes
@@ -122,6 +122,9 @@ ORDER: Final = (
     codes.SITE_BROKEROFF,
     codes.SITE_TEST_ONLY,
     codes.ZERO_SHARE,
+    codes.JUMBO_QUEUE,
+    codes.NO_JUMBO_QUEUE,
+    codes.FEW_EVENTS,
     codes.DISK_IO_BUSY,
     codes.IO_INTENSITY,
     codes.VIRTUAL_STORAGE,
@@ -179,6 +182,7 @@ RULES: Final[tuple[Rule[AnalysisCase, SiteView], ...]] = (
     Rule(analysis.has_data, _by_data),
     Rule(analysis.online),
     Rule(policy.has_share, _not_bound),
+    Rule(events.jumbo, _not_bound),
     Rule(resources.disks_not_busy, _reads_and_writes),
     Rule(resources.io_intensity, _knows_intensity),
     Rule(analysis.not_virtual, _avoids_virtual),

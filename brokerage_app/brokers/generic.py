@@ -7,7 +7,7 @@ from typing import Final
 
 from brokerage_app.cases.case import grid_of
 from brokerage_app.cases.generic_case import GenericCase
-from brokerage_app.filters import capacity, data, policy, resources, state
+from brokerage_app.filters import capacity, data, events, policy, resources, state
 from brokerage_app.filters.asking import Rule, sift
 from brokerage_app.filters.candidates import cloud_of, elsewhere_first, others_first
 from brokerage_app.filters.candidates import in_order as names_in_order
@@ -24,6 +24,10 @@ from brokerage_app.vocabulary.verdict import Choice, Verdict
 
 def _is_bound(case: GenericCase) -> bool:
     return bool(case.needs.preassigned_site)
+
+
+def _is_free(case: GenericCase) -> bool:
+    return not case.needs.preassigned_site
 
 
 def _excludes(case: GenericCase) -> bool:
@@ -66,6 +70,7 @@ def _is_hard_to_read(case: GenericCase) -> bool:
 RULES: Final[tuple[Rule[GenericCase, SiteView], ...]] = (
     Rule(policy.preassigned, _is_bound),
     Rule(state.online),
+    Rule(events.jumbo, _is_free),
     Rule(policy.not_excluded, _excludes),
     Rule(policy.included, _lists),
     Rule(resources.scratch_disk),
@@ -89,6 +94,9 @@ ORDER: Final = (
     codes.SITE_STANDBY,
     codes.SITE_BROKEROFF,
     codes.SITE_TEST_ONLY,
+    codes.JUMBO_QUEUE,
+    codes.NO_JUMBO_QUEUE,
+    codes.FEW_EVENTS,
     codes.EXCLUDED,
     codes.NOT_INCLUDED,
     codes.SCRATCH_DISK,

@@ -25,6 +25,8 @@ ORDER: Final = (
     codes.INACTIVE,
     codes.ZERO_SHARE,
     codes.JUMBO_QUEUE,
+    codes.NO_JUMBO_QUEUE,
+    codes.FEW_EVENTS,
     codes.DISK_IO_BUSY,
     codes.TOO_FEW_CORES,
     codes.MULTI_CORE_ONLY,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from brokerage_app.cases.case import Case
 from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.cases.weights import URGENT_AT_NUCLEUS as URGENT
 from brokerage_app.vocabulary import codes
@@ -13,11 +14,18 @@ from brokerage_app.vocabulary.skip import Skip
 STANDARD: Final = ("", "std")
 
 
-def jumbo(case: ProductionCase, site: SiteView) -> Skip | None:
-    """Queues for jumbo jobs take nothing else, and no such jobs are made."""
+def jumbo(case: Case, site: SiteView) -> Skip | None:
+    """Queues for jumbo jobs take nothing else, and such jobs go nowhere else: where enough events wait for one."""
+    needs, least = case.needs, site.min_events_for_jumbo
+    if not needs.jumbo:
+        return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only") if site.jumbo else None
     if not site.jumbo:
-        return None
-    return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only")
+        return Skip(site.name, codes.NO_JUMBO_QUEUE, "the queue takes no jumbo jobs")
+    if needs.ready_events < least:
+        return Skip(
+            site.name, codes.FEW_EVENTS, "needs {:event|events}, of the task {} wait", (least, needs.ready_events)
+        )
+    return None
 
 
 def event_service(case: ProductionCase, site: SiteView) -> Skip | None:

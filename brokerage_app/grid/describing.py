@@ -105,6 +105,7 @@ def view_of(row: Queue, production: Storage | None = None, analysis: Storage | N
         secondary_nucleus=switches.get("secondaryNucleus", ""),
         only_local_data="use_only_local_data" in switches,
         jumbo="useJumboJobs" in switches,
+        min_events_for_jumbo=whole(switches, "minEventsForJumbo"),
         switches=switches,
         inputs=storage.inputs,
         outputs=storage.outputs,

@@ -19,12 +19,10 @@ from brokerage_app.policy.watchdog_parameters import WATCHDOG_PARAMETERS
 PARAMETERS: Final[tuple[Parameter, ...]] = (*BROKER_PARAMETERS, *WATCHDOG_PARAMETERS, *TASK_PARAMETERS)
 """All parameters, in the order in which they are shown. Each has a reader."""
 
-_JUMBO: Final = "no jumbo jobs are made here, so nothing could follow it"
 _POOL: Final = "tasks are not converted to the event service here; a task that wants it says so itself"
 NOT_AVAILABLE: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
-        ("jumbo_dog", ""): _JUMBO,
-        ("JumboWatchDog", ""): _JUMBO,
+        ("JumboWatchDog", ""): "its parameters are those of the component jumbo_dog",
         ("taskrefiner", "AES_"): _POOL,
         (
             "jobgen",

@@ -18,6 +18,7 @@ _output = partial(Parameter, JEDI, "user_output")
 _withholder = partial(Parameter, JEDI, "task_withholder")
 _filler = partial(Parameter, JEDI, "queue_filler")
 _mover = partial(Parameter, JEDI, "mover")
+_jumbo = partial(Parameter, JEDI, "jumbo_dog", type=INT)
 
 WATCHDOG_PARAMETERS: Final = (
     _rebroker(
@@ -144,6 +145,57 @@ WATCHDOG_PARAMETERS: Final = (
         "files",
         "minimum number of files left in a task sent to an empty queue",
         ("label",),
+    ),
+    _jumbo(
+        "JUMBO_MAX_TASKS", default=1, unit="tasks", meaning="maximum number of tasks that have jumbo jobs at a time"
+    ),
+    _jumbo(
+        "JUMBO_MIN_EVENTS_DISABLE",
+        default=100_000,
+        unit="events",
+        meaning="a task with fewer events left gets no more jumbo jobs",
+    ),
+    _jumbo(
+        "JUMBO_MIN_EVENTS_ENABLE",
+        default=None,
+        unit="events",
+        meaning="a task with more events left may get jumbo jobs",
+        default_words="10 x JUMBO_MIN_EVENTS_DISABLE",
+    ),
+    _jumbo(
+        "JUMBO_MAX_EVENTS",
+        default=None,
+        unit="events",
+        meaning="from so many events left in all tasks with jumbo jobs, no further task gets them",
+        default_words="JUMBO_MAX_TASKS x JUMBO_MIN_EVENTS_ENABLE / 2",
+    ),
+    _jumbo(
+        "JUMBO_PER_TASK", default=1, unit="jobs", meaning="jumbo jobs of a task for which they are switched on", least=1
+    ),
+    _jumbo("JUMBO_PER_SITE", default=1, unit="jobs", meaning="of these, jumbo jobs at one queue", least=1),
+    _jumbo(
+        "JUMBO_MAX_CURR_PRIO",
+        default=500,
+        unit="priority",
+        meaning="only tasks of a lower current priority get jumbo jobs",
+        least=None,
+    ),
+    _jumbo(
+        "JUMBO_PROG_TO_BOOST",
+        default=95,
+        unit="%",
+        meaning="above this percentage of events processed, a task with jumbo jobs gets priority 900",
+        most=100,
+    ),
+    _jumbo(
+        "JUMBO_MAX_FILES_TO_BOOST", default=500, unit="files", meaning="the same only with fewer files left than this"
+    ),
+    _jumbo(
+        "JUMBO_PRIO_DISABLED",
+        default=500,
+        unit="priority",
+        meaning="minimum current priority of a task whose jumbo jobs were switched off",
+        least=None,
     ),
     _mover(
         "LINK_TRANSFERS",

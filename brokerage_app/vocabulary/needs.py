@@ -69,6 +69,7 @@ class TaskNeeds:
     listed_sites     the sites that the task names when they are several: they are asked less, and none other is asked
     share, work_queue  names; "" is none. `resource_queue`: the work queue keeps its own job counts
     merging          the work is to merge what other jobs have made; `merges_output`: it will have to be merged
+    jumbo            the jobs take ranges of events of the whole task, of which `ready_events` wait
     scouting         the work is of the task's first jobs, or the task is not measured yet
     architecture     the text in which the task asks for platform, CPU and GPU
     trans_home, trans_uses, container, container_tags_only
@@ -154,6 +155,8 @@ class TaskNeeds:
     prestaging: bool = False
     incomplete_input: bool = False
     event_service: bool = False
+    jumbo: bool = False
+    ready_events: int = 0
     frozen_s: float | None = None
     unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()

@@ -96,6 +96,7 @@ class SiteView:
     portion         jobs that the site takes at a time; 0 is any number
     direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
     direct_io_wan   whether they may read them from other sites
+    jumbo           the queue is for jumbo jobs only, which begin where `min_events_for_jumbo` wait
     pledged_cores   -1 marks an opportunistic queue; above 0 its pledge
     releases        names of releases; ANY accepts all, AUTO uses what `software` publishes
     software        the published JSON on software and hardware of the queue, parsed by whoever asks
@@ -157,6 +158,7 @@ class SiteView:
     secondary_nucleus: str = ""
     only_local_data: bool = False
     jumbo: bool = False
+    min_events_for_jumbo: int = 0
     switches: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -71,11 +71,11 @@ def hurry(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     task_moves.note_task(
         task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share
     )
-    _hurry_jobs(task_id, step.priority or 0, step.share)
+    hurry_jobs(task_id, step.priority or 0, step.share)
     return True
 
 
-def _hurry_jobs(task_id: int, priority: int, share: str | None) -> None:
+def hurry_jobs(task_id: int, priority: int, share: str | None = None) -> None:
     """Jobs that are queued or at work follow their task; scouts and others with a higher priority keep theirs."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -22,6 +22,22 @@ JUMBO_QUEUE: Final = code(
     "The queue is reserved for jumbo jobs.",
     severity="info",
 )
+NO_JUMBO_QUEUE: Final = code(
+    "no_jumbo_queue",
+    "Queue takes no jumbo jobs",
+    "events",
+    "nobody",
+    "Jumbo jobs go to queues that are reserved for them (useJumboJobs).",
+    severity="info",
+)
+FEW_EVENTS: Final = code(
+    "few_events",
+    "Too few events wait for a jumbo job",
+    "events",
+    "nobody",
+    "Nothing needs to be done: consumers process the events that are left.",
+    severity="info",
+)
 NO_EVENT_SERVICE: Final = code(
     "no_event_service",
     "Queue takes no event-service jobs",

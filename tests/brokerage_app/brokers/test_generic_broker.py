@@ -104,6 +104,11 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("offline", TaskNeeds(), replace(SITE, status="offline"), "site_offline"),
     ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_paused"),
     ("brokeroff", TaskNeeds(), replace(SITE, status="brokeroff"), "site_brokeroff"),
+    ("jumbo queue", TaskNeeds(), replace(SITE, jumbo=True), "jumbo_queue"),
+    ("jumbo queue, bound", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, jumbo=True), ""),
+    ("jumbo job", TaskNeeds(jumbo=True), SITE, "no_jumbo_queue"),
+    ("few", TaskNeeds(jumbo=True), replace(SITE, jumbo=True, min_events_for_jumbo=1), "few_events"),
+    ("enough", TaskNeeds(jumbo=True, ready_events=1), replace(SITE, jumbo=True, min_events_for_jumbo=1), ""),
     *(
         (f"{status} but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status=status), code)
         for status, code in (

@@ -203,6 +203,16 @@ PRODUCTION_ROWS = [
         "no_connectivity",
         production_job.broker,
     ),
+    Row("jumbo", True, ALONE, grids.grid(queue("Q")), "Q", "no_jumbo_queue", production_job.broker),
+    Row(
+        "ready_events",
+        50,
+        replace(ALONE, jumbo=True),
+        grids.grid(queue("Q", jumbo=True, min_events_for_jumbo=50)),
+        "few_events",
+        "Q",
+        production_job.broker,
+    ),
     Row("event_service", True, ALONE, grids.grid(queue("Q")), "Q", "no_event_service", production_job.broker),
     Row(
         "work_queue",
@@ -458,6 +468,7 @@ PRODUCTION_QUEUE_ROWS = [
         ("job_seed", "es", ALONE, PQ, "Q", "event_service_only"),
         ("bare_nucleus", "only", NEEDS, PQ, "Q", "full_chain_only"),
         ("jumbo", True, ALONE, PQ, "Q", "jumbo_queue"),
+        ("min_events_for_jumbo", 5, replace(ALONE, jumbo=True), queue("Q", jumbo=True), "Q", "few_events"),
         (
             "last_start_s",
             3 * 3600.0,

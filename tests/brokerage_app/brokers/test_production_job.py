@@ -328,6 +328,9 @@ def test_missing_input_of_the_worked_examples(
         ("a share", replace(ALONE, processing_type="evgen"), {"policy": "type=evgen:100%,type=any:0%"}, "ok"),
         ("zero share of a test queue", replace(ALONE, work_queue="validation"), {"policy": "type=any:0%"}, "ok"),
         ("jumbo queue", ALONE, {"jumbo": True}, "jumbo_queue"),
+        ("jumbo job", replace(ALONE, jumbo=True), {}, "no_jumbo_queue"),
+        ("few events", replace(ALONE, jumbo=True), {"jumbo": True, "min_events_for_jumbo": 10}, "few_events"),
+        ("enough", replace(ALONE, jumbo=True, ready_events=9), {"jumbo": True, "min_events_for_jumbo": 9}, "ok"),
         ("no event service", replace(ALONE, event_service=True), {}, "no_event_service"),
         ("event service", replace(ALONE, event_service=True), {"job_seed": "all"}, "ok"),
         (

@@ -174,8 +174,8 @@ def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_nothing_reads_is_refused_when_it_is_set(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CommandError, match="no jumbo jobs are made here"):
-        call_command("config", "set", "jumbo_dog", "JUMBO_MAX_TASKS", "5")
+    with pytest.raises(CommandError, match="its parameters are those of the component jumbo_dog"):
+        call_command("config", "set", "JumboWatchDog", "JUMBO_MAX_TASKS", "5")
     call_command("config", "set", "prod_job_throttler", "NQUEUECAP", "5")
     assert capsys.readouterr().out == "prod_job_throttler.NQUEUECAP is 5\n"
     with pytest.raises(CommandError, match="NQUEUECAP is a parameter of anal_job_throttler and of prod_job_throttler"):

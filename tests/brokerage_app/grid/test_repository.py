@@ -270,7 +270,7 @@ def test_what_the_watchdog_of_statistics_found_is_on_the_queue() -> None:
 
 def test_switches_of_params_win_over_those_of_catchall() -> None:
     queue(
-        catchall="use_only_local_data,jobChunkSize=4,useJumboJobs,per_core_attr",
+        catchall="use_only_local_data,jobChunkSize=4,useJumboJobs,minEventsForJumbo=500,per_core_attr",
         core_count=8,
         max_memory_mb=2000,
         params={"jobChunkSize": 9, "useJumboJobs": False, "max_io_intensity": 1200.5, "grandly_unified": True},
@@ -279,7 +279,7 @@ def test_switches_of_params_win_over_those_of_catchall() -> None:
     site = load_grid(NOW).sites["A"]
     assert (site.only_local_data, site.portion, site.jumbo, site.max_io_intensity) == (True, 9, False, 1200.5)
     assert (site.max_memory_mb, site.type) == (16_000, "unified")
-    assert site.switches["grandly_unified"] == ""
+    assert (site.switches["grandly_unified"], site.min_events_for_jumbo) == ("", 500)
 
 
 def test_a_change_of_any_description_is_seen_by_the_next_load() -> None:

@@ -120,8 +120,7 @@ def test_a_row_of_another_application_is_not_meant() -> None:
 @pytest.mark.parametrize(
     ("component", "key", "sentence"),
     [
-        ("JumboWatchDog", "JUMBO_MAX_TASKS", "no jumbo jobs are made here"),
-        ("jumbo_dog", "JUMBO_PER_SITE", "no jumbo jobs are made here"),
+        ("JumboWatchDog", "JUMBO_MAX_TASKS", "its parameters are those of the component jumbo_dog"),
         ("taskrefiner", "AES_EVENTPOOLSIZE", "tasks are not converted to the event service here"),
         ("jobgen", "TYPNFILES_user_phys_run", "NFILES limits the files that a pass reads"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from jedisite.agents import registry
 from jedisite.agents.registry import REGISTRY, AgentSpec, Pass
 
-ROOMS = ("brokerage_app.agents", "tasks_app.agents")
+ROOMS = ("brokerage_app.agents", "tasks_app.agents", "events_app.agents")
 TITLE_LENGTH = range(15, 61)
 AGENTS = [pytest.param(spec, id=name) for name, spec in sorted(REGISTRY.items())]
 

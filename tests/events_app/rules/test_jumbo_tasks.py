@@ -1,0 +1,144 @@
+"""States of useJumbo, numbers and places of jumbo jobs, and consumers that leave their ranges to them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from events_app.rules.jumbo_tasks import (
+    ENABLED,
+    MOST_TASKS,
+    JumboEvent,
+    UseJumbo,
+    after,
+    consumers_wait,
+    is_decided,
+    is_not_needed,
+    may_begin,
+    new_jobs,
+    places_of,
+    read_use,
+)
+
+E, U = JumboEvent, UseJumbo
+
+
+@pytest.mark.parametrize(
+    ("use", "event", "left", "wanted"),
+    [
+        (None, E.ENABLE, 0, U.WAITING),
+        (U.DISABLED, E.ENABLE, 0, U.WAITING),
+        (U.WAITING, E.SUBMIT, 3, U.RUNNING),
+        (U.LACK, E.SUBMIT, 3, U.RUNNING),
+        (U.PENDING, E.SUBMIT, 3, U.PENDING),
+        (U.PENDING, E.SUBMIT, 0, U.RUNNING),
+        (U.WAITING, E.NO_PLACE, 3, U.PENDING),
+        (U.RUNNING, E.NO_PLACE, 3, U.PENDING),
+        (U.RUNNING, E.NO_PLACE, 0, U.RUNNING),
+        (U.LACK, E.NO_PLACE, 3, U.LACK),
+        (U.RUNNING, E.END, 3, U.LACK),
+        (U.PENDING, E.END, 3, U.LACK),
+        (U.WAITING, E.END, 3, U.LACK),
+        (U.RUNNING, E.NONE_LEFT, 0, U.LACK),
+        (U.PENDING, E.NONE_LEFT, 0, U.LACK),
+        (U.WAITING, E.NONE_LEFT, 0, U.WAITING),
+        (U.RUNNING, E.DISABLE, 0, U.DISABLED),
+        (None, E.END, 0, None),
+    ],
+)
+def test_what_changes_the_state(use: UseJumbo | None, event: JumboEvent, left: int, wanted: UseJumbo | None) -> None:
+    assert after(use, event, left=left) is wanted
+
+
+@given(use=st.sampled_from([None, U.DISABLED]), event=st.sampled_from(E), left=st.integers(0, 5))
+def test_only_switching_on_begins_with_jumbo_jobs(use: UseJumbo | None, event: JumboEvent, left: int) -> None:
+    assert (after(use, event, left=left) in ENABLED) is (event is E.ENABLE)
+
+
+def test_the_older_word_for_waiting_is_read() -> None:
+    assert read_use("Y") is U.WAITING
+    assert (read_use("R"), read_use(None), read_use("")) == (U.RUNNING, None, None)
+    assert all(use.words for use in U)
+
+
+@pytest.mark.parametrize(("wanted", "active", "number"), [(2, 0, 2), (2, 1, 1), (1, 3, 0), (0, 0, 0)])
+def test_as_many_jobs_are_made_as_are_missing(wanted: int, active: int, number: int) -> None:
+    assert new_jobs(wanted, active) == number
+
+
+def test_a_work_queue_begins_with_so_many_tasks_only() -> None:
+    assert may_begin(U.WAITING, MOST_TASKS - 1) and not may_begin(U.WAITING, MOST_TASKS)
+    assert may_begin(U.LACK, MOST_TASKS) and not may_begin(U.DISABLED, 0)
+
+
+@pytest.mark.parametrize(
+    ("active", "number", "per_queue", "wanted"),
+    [
+        ({}, 1, 1, ["A"]),
+        ({}, 5, 1, ["A", "B"]),
+        ({"A": 1}, 5, 1, ["B"]),
+        ({"A": 1}, 5, 2, ["B", "A", "B"]),
+        ({"A": 1, "B": 1}, 1, 1, []),
+    ],
+)
+def test_each_queue_gets_one_before_any_gets_a_second(
+    active: dict[str, int], number: int, per_queue: int, wanted: list[str]
+) -> None:
+    assert places_of(["A", "B"], active, number=number, per_queue=per_queue) == wanted
+
+
+def test_without_queues_there_is_no_place() -> None:
+    assert places_of([], {}, number=2, per_queue=1) == []
+
+
+@given(
+    queues=st.lists(st.sampled_from("ABCD"), unique=True),
+    active=st.dictionaries(st.sampled_from("ABCD"), st.integers(0, 4)),
+    number=st.integers(0, 12),
+    per_queue=st.integers(1, 3),
+)
+def test_no_queue_gets_more_than_it_may(queues: list[str], active: dict[str, int], number: int, per_queue: int) -> None:
+    found = places_of(queues, active, number=number, per_queue=per_queue)
+    assert len(found) <= number and set(found) <= set(queues)
+    assert all(active.get(queue, 0) + found.count(queue) <= per_queue for queue in found)
+    assert len(found) == min(number, sum(max(0, per_queue - active.get(queue, 0)) for queue in queues))
+
+
+@pytest.mark.parametrize(
+    ("use", "scouting", "places", "jumbo_queues", "wanted"),
+    [
+        (U.WAITING, False, 0, 1, True),
+        (U.RUNNING, False, 0, 1, True),
+        (U.PENDING, False, 0, 2, True),
+        (U.RUNNING, False, 1, 1, False),
+        (U.RUNNING, True, 0, 1, False),
+        (U.RUNNING, False, 0, 0, False),
+        (U.DISABLED, False, 0, 1, False),
+        (None, False, 0, 1, False),
+    ],
+)
+def test_consumers_wait_where_only_jumbo_jobs_have_a_place(
+    use: UseJumbo | None, scouting: bool, places: int, jumbo_queues: int, wanted: bool
+) -> None:
+    assert consumers_wait(use, scouting=scouting, places=places, jumbo_queues=jumbo_queues) is wanted
+
+
+@pytest.mark.parametrize(("ready", "at_work", "wanted"), [(0, 0, True), (1, 0, False), (0, 3, False)])
+def test_a_consumer_need_not_begin_when_all_ranges_are_decided(ready: int, at_work: int, wanted: bool) -> None:
+    assert is_decided(ready, at_work) is wanted
+
+
+@pytest.mark.parametrize(
+    ("use", "final", "files", "ended", "wanted"),
+    [
+        (U.RUNNING, False, 5, 4, False),
+        (U.RUNNING, False, 5, 5, True),
+        (U.DISABLED, False, 5, 0, True),
+        (U.RUNNING, True, 5, 0, True),
+    ],
+)
+def test_jumbo_jobs_that_have_not_begun_are_ended(
+    use: UseJumbo, final: bool, files: int, ended: int, wanted: bool
+) -> None:
+    assert is_not_needed(use, task_is_final=final, files=files, files_ended=ended) is wanted
