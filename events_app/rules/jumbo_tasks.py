@@ -10,10 +10,6 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final
 
-JUMBO: Final = 4
-"""EVENTSERVICE of a jumbo job."""
-CO_JUMBO: Final = 5
-"""EVENTSERVICE of a consumer of a task that has jumbo jobs too."""
 MOST_TASKS: Final = 50
 """Tasks of one work queue whose jumbo jobs are under way: above that no further task of it gets its first."""
 
