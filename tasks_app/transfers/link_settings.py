@@ -34,7 +34,11 @@ class MoverSettings:
 
 
 def mover_settings() -> MoverSettings:
-    found = configuration()
+    return settings_of(configuration())
+
+
+def settings_of(found: Configuration) -> MoverSettings:
+    """What a configuration says of them."""
     return MoverSettings(
         found,
         int(found.get(COMPONENT, "TRANSFER_ATTEMPTS")),

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from random import Random
 from typing import Final
 
 from brokerage_app.brokers import production_job
 from brokerage_app.cases.production_case import ProductionSettings
+from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.throttle import JobCounts, Levels, Situation, throttle
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import Counts, SiteView
 from brokerage_app.vocabulary.snapshot import Grid
+from tasks_app.labs.simulating.simulated_data import SimData
+from tasks_app.labs.simulating.simulated_jobs import Outcome, Sample, SimJob, SimTask, SiteState
 from tasks_app.labs.simulating.steering import ByShares, ByWorkQueues, Steering
 from tasks_app.labs.simulating.world import DAY, ENDLESS, HOUR, Campaign, SimShare, SimSite, World
 from tasks_app.splitting.chunk import Chunk, InputFile
@@ -39,92 +42,55 @@ RESOURCE_TYPE: Final = "SCORE"
 _LIMITS: Final = SplitLimits(files_per_job=1)
 
 
-@dataclass(slots=True)
-class SimTask:
-    id: int
-    share: str
-    label: str
-    priority: int
-    jobs_left: int
-    arrived: float
-
-
-@dataclass(slots=True)
-class _Site:
-    """A site while it runs: free slots, and waiting jobs by share as heaps of (-priority, number)."""
-
-    given: SimSite
-    view: SiteView
-    free: int
-    waiting: dict[str, list[tuple[int, int]]]
-    running: dict[str, int]
-    urgency: dict[str, dict[int, int]] = field(default_factory=dict)
-    """How many jobs of each priority wait, by share."""
-
-    def waits(self, share: str, priority: int, jobs: int) -> None:
-        by_priority = self.urgency.setdefault(share, {})
-        by_priority[priority] = by_priority.get(priority, 0) + jobs
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One sample: power that executes and that could be used, by share, in HS; busy slots, all slots, jobs that wait."""
-
-    at: float
-    executing: dict[str, float]
-    wanted: dict[str, float]
-    busy: int
-    slots: int
-    waiting: int
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run leaves. Waits are from a job's making to its start, by share and priority, in seconds."""
-
-    samples: list[Sample] = field(default_factory=list)
-    dispatched: int = 0
-    by_chance: int = 0
-    inversions: int = 0
-    made: int = 0
-    failed: int = 0
-    verdicts: int = 0
-    task_waits: dict[tuple[str, int], list[float]] = field(default_factory=dict)
-
-
 class Simulation:
-    """One run. `settings` are those of the broker, `sloppy_percent` is SLOPPY_DISPATCH_RATIO."""
+    """One run. `settings` are those of the broker, `sloppy_percent` is SLOPPY_DISPATCH_RATIO.
+
+    link_rate   MB/s of a link in the mean: inputs are copied to sites, and outputs gathered; None: jobs move nothing
+    mover       the configuration of what moves them
+    """
 
     def __init__(
-        self, world: World, rng: Random, *, settings: ProductionSettings | None = None, sloppy_percent: float = 10.0
+        self,
+        world: World,
+        rng: Random,
+        *,
+        settings: ProductionSettings | None = None,
+        sloppy_percent: float = 10.0,
+        link_rate: float | None = None,
+        mover: Configuration | None = None,
     ) -> None:
         self.world, self.rng, self.sloppy = world, rng, sloppy_percent / 100
         self.settings = settings or ProductionSettings()
         self.steering: Steering = ByWorkQueues(world.queues) if world.queues else ByShares(world.shares)
         self.leaves: dict[str, SimShare] = {leaf.name: leaf for leaf in world.leaves}
         self.now = 0.0
+        self.data: SimData | None = None
+        if link_rate is not None:
+            self.data = SimData(world.sites, rng, link_rate, self._at, lambda: self.now, mover)
         self.sites = {s.name: self._site(s) for s in world.sites}
         self.slots = sum(s.slots for s in world.sites)
         self.power = sum(s.slots * s.core_power for s in world.sites) / self.slots
         self.executing = dict.fromkeys(self.leaves, 0.0)
         self.running = dict.fromkeys(self.leaves, 0)
         self.queued = dict.fromkeys(self.leaves, 0)
+        self.assigned = dict.fromkeys(self.leaves, 0)
         self.busy = 0
         self.tasks: dict[str, list[SimTask]] = {name: [] for name in self.leaves}
         self.outcome = Outcome()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count(1)
-        self._jobs: dict[int, tuple[SimTask, float]] = {}
+        self._jobs: dict[int, SimJob] = {}
         self._arriving = dict.fromkeys(self.leaves, 0.0)
         self._next_size = dict.fromkeys(self.leaves, world.arriving_jobs[0])
         self._last_grid: Grid | None = None
         self._order: Sequence[str] = ()
         self._order_until = -1.0
 
-    def _site(self, given: SimSite) -> _Site:
+    def _site(self, given: SimSite) -> SiteState:
         view = SiteView(given.name, site=given.name, cores=1, core_power=given.core_power, capability="score")
-        names = list(self.leaves)
-        return _Site(given, view, given.slots, {n: [] for n in names}, dict.fromkeys(names, 0))
+        view = self.data.view(view) if self.data else view
+        none = dict.fromkeys(self.leaves, 0)
+        return SiteState(given, view, given.slots, {n: [] for n in none}, {**none}, {**none}, {**none})
 
     # --- the run ---
 
@@ -141,6 +107,8 @@ class Simulation:
             if self.now - told >= HOUR:
                 told = self.now
                 tell(self.now / DAY)
+        if self.data:
+            self.outcome.links, self.outcome.transfer_waits = self.data.figures(), self.data.links.waits
         return self.outcome
 
     def _at(self, when: float, act: Callable[[], None]) -> None:
@@ -169,7 +137,8 @@ class Simulation:
     def _new_task(self, share: str, leaf: SimShare, jobs: int = 0) -> int:
         jobs = jobs or self.rng.randint(*self.world.tasks_of_jobs)
         priority = self.rng.choice(PRIORITIES)
-        self.tasks[share].append(SimTask(next(self._numbers), share, leaf.label, priority, jobs, self.now))
+        data = self.data.of_task(leaf.label) if self.data else None
+        self.tasks[share].append(SimTask(next(self._numbers), share, leaf.label, priority, jobs, self.now, data))
         return jobs
 
     # --- the job generator ---
@@ -186,10 +155,13 @@ class Simulation:
 
     def _turns(self) -> dict[str, list[str]]:
         """The order of turns by what there is now; of each, the shares or work queues that something is wanted of."""
-        queued = {name: jobs * self.power for name, jobs in self.queued.items()}
+        queued = self._activated_power()
         waiting = [name for name, tasks in self.tasks.items() if tasks]
         turns = self.steering.generating(self.executing, queued, waiting)
         return {name: [one for one in members if one in self.leaves] for name, members in turns.items()}
+
+    def _activated_power(self) -> dict[str, float]:
+        return {name: (jobs - self.assigned[name]) * self.power for name, jobs in self.queued.items()}
 
     def _turn(self, name: str, members: Sequence[str], grid: Grid) -> tuple[Grid, bool]:
         """One turn of a share, or of work queues. Returns the grid with the jobs that were made, and whether more may be made
@@ -235,11 +207,14 @@ class Simulation:
             cpu_hs06s=10_000.0,
             task_id=task.id,
         )
+        jobs = min(most, task.jobs_left)
+        if self.data and task.data:
+            needs = self.data.needs(needs, task.data, jobs)
         verdict = production_job.broker(needs, grid, self.settings)
         self.outcome.verdicts += 1
         if not verdict.chosen:
             return grid, 0
-        files = [InputFile(number, "") for number in range(min(most, task.jobs_left))]
+        files = [InputFile(number, "") for number in range(jobs)]
         candidates = [
             Candidate(c.site, _LIMITS, c.weight, c.queued, max((c.cap or 0) - c.queued, 0)) for c in verdict.chosen
         ]
@@ -247,7 +222,8 @@ class Simulation:
         placed = 0
         sites = dict(grid.sites)
         for name, groups in plan(Chunk(1, files), candidates, draws).by_site().items():
-            sites[name] = sites[name].with_jobs(len(groups), share=share, resource_type=RESOURCE_TYPE)
+            here = not self._lacks_input(self.sites[name], task)
+            sites[name] = sites[name].with_jobs(len(groups), share=share, resource_type=RESOURCE_TYPE, activated=here)
             self._queue(self.sites[name], task, len(groups))
             placed += len(groups)
         task.jobs_left -= placed
@@ -263,24 +239,58 @@ class Simulation:
             for leaf in self.leaves:
                 share, _ = self.steering.counted_as(leaf)
                 had = jobs.get(share, {}).get(RESOURCE_TYPE, Counts())
-                here = Counts(had.running + site.running[leaf], activated=had.activated + len(site.waiting[leaf]))
+                own = Counts(
+                    site.running[leaf],
+                    activated=len(site.waiting[leaf]),
+                    assigned=site.assigned[leaf],
+                    transferring=site.transferring[leaf],
+                )
+                here = had + own
                 if here != Counts():
                     jobs[share] = {RESOURCE_TYPE: here}
             running = site.given.slots - site.free
-            queued = sum(map(len, site.waiting.values()))
+            queued = sum(map(len, site.waiting.values())) + sum(site.assigned.values())
             sites[name] = site.view.changed(jobs=jobs, running=running, queued=queued, last_start_s=0.0)
-        grid = Grid(sites=sites)
+        grid = self.data.grid(sites) if self.data else Grid(sites=sites)
         self._last_grid = grid if self._last_grid is None else grid.deriving_from(self._last_grid)
         return self._last_grid
 
-    def _queue(self, site: _Site, task: SimTask, jobs: int) -> None:
-        for _ in range(jobs):
-            number = next(self._numbers)
-            self._jobs[number] = (task, self.now)
-            heapq.heappush(site.waiting[task.share], (-task.priority, number))
-        site.waits(task.share, task.priority, jobs)
+    def _lacks_input(self, site: SiteState, task: SimTask) -> bool:
+        return self.data is not None and task.data is not None and not self.data.is_at(task.data, site.given.name)
+
+    def _queue(self, site: SiteState, task: SimTask, jobs: int) -> None:
         self.queued[task.share] += jobs
         self.outcome.made += jobs
+        if not self._lacks_input(site, task):
+            for _ in range(jobs):
+                self._activate(site, task, self.now)
+            return
+        self.assigned[task.share] += jobs
+        site.assigned[task.share] += jobs
+        for _ in range(jobs):
+            self._bring(site, task)
+
+    def _activate(self, site: SiteState, task: SimTask, made: float) -> None:
+        number = next(self._numbers)
+        self._jobs[number] = SimJob(task, made, self.now)
+        heapq.heappush(site.waiting[task.share], (-task.priority, number))
+        site.waits(task.share, task.priority, 1)
+
+    def _bring(self, site: SiteState, task: SimTask) -> None:
+        made = self.now
+
+        def ended(is_there: bool) -> None:
+            self.assigned[task.share] -= 1
+            site.assigned[task.share] -= 1
+            if is_there:
+                self._activate(site, task, made)
+            else:
+                self.queued[task.share] -= 1
+                self.outcome.without_input += 1
+                self._fail(task)
+
+        assert self.data is not None and task.data is not None
+        self.data.bring(task.data, site.given.name, ended)
 
     # --- pilots ---
 
@@ -294,12 +304,12 @@ class Simulation:
     def _served(self) -> Sequence[str]:
         """The order of the shares or work queues, worked out anew every ten seconds, as the dispatcher does."""
         if self.now >= self._order_until:
-            queued = {name: jobs * self.power for name, jobs in self.queued.items()}
+            queued = self._activated_power()
             self._order = self.steering.serving(self.executing, queued)
             self._order_until = self.now + ORDER_S
         return self._order
 
-    def _dispatch(self, site: _Site) -> bool:
+    def _dispatch(self, site: SiteState) -> bool:
         """A free slot takes a job: the most urgent of the share that is served first; now and then just the oldest."""
         if self.rng.random() < self.sloppy:
             oldest = min(
@@ -324,8 +334,8 @@ class Simulation:
         self._start(site, share, entry[1])
         return True
 
-    def _start(self, site: _Site, share: str, number: int) -> None:
-        task, made = self._jobs.pop(number)
+    def _start(self, site: SiteState, share: str, number: int) -> None:
+        task, made, _ = self._jobs.pop(number)
         site.free -= 1
         site.waits(share, task.priority, -1)
         site.running[share] += 1
@@ -342,17 +352,33 @@ class Simulation:
         )
         self._at(self.now + max(takes, 60.0), lambda: self._end(site, share, task))
 
-    def _end(self, site: _Site, share: str, task: SimTask) -> None:
+    def _end(self, site: SiteState, share: str, task: SimTask) -> None:
         site.free += 1
         site.running[share] -= 1
         self.busy -= 1
         self.running[share] -= 1
         self.executing[share] -= site.given.core_power
         if self.rng.random() < FAILING:
-            self.outcome.failed += 1
-            if not task.jobs_left:
-                self.tasks[share].append(task)
-            task.jobs_left += 1
+            self._fail(task)
+        elif self.data and task.data and task.data.nucleus not in ("", site.given.name):
+            self._gather(site, task, self.data)
+
+    def _fail(self, task: SimTask) -> None:
+        """The work of a job has to be done again."""
+        self.outcome.failed += 1
+        if not task.jobs_left:
+            self.tasks[task.share].append(task)
+        task.jobs_left += 1
+
+    def _gather(self, site: SiteState, task: SimTask, data: SimData) -> None:
+        def ended(is_there: bool) -> None:
+            site.transferring[task.share] -= 1
+            if not is_there:
+                self._fail(task)
+
+        site.transferring[task.share] += 1
+        assert task.data is not None
+        data.gather(task.data, site.given.name, ended)
 
     # --- what is looked at ---
 
@@ -360,7 +386,7 @@ class Simulation:
         """Jobs that could have been started by now: others are still on their way to a slot that becomes free."""
         made = sum(task.jobs_left for task in self.tasks[share] if task.arrived <= self.now - PATIENCE_S)
         numbers = (number for site in self.sites.values() for _, number in site.waiting[share])
-        return made + sum(self._jobs[number][1] <= self.now - PATIENCE_S for number in numbers)
+        return made + sum(self._jobs[number].ready <= self.now - PATIENCE_S for number in numbers)
 
     def _sample(self) -> None:
         wanted = {}

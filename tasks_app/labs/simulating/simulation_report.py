@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from brokerage_app.policy.shares import Share
 from brokerage_app.policy.workqueues import QueueRow
-from tasks_app.labs.simulating.engine import Outcome, Sample
+from tasks_app.domain.transfer_states import TransferKind
+from tasks_app.labs.simulating.simulated_jobs import Outcome, Sample
 from tasks_app.labs.simulating.world import DAY, HOUR
 
 WARM_UP_S: Final = DAY
@@ -25,6 +26,8 @@ SETTLING_S: Final = 8 * HOUR
 queued for a campaign that is over runs out at the sites where it waits."""
 WINDOW_S: Final = 6 * HOUR
 SLABS: Final = 200
+MOST_LINKS: Final = 20
+"""Links in the report."""
 
 Rows = Sequence[Share] | Sequence[QueueRow]
 """The tree of shares, or work queues."""
@@ -178,6 +181,26 @@ def summary(rows: Rows, outcome: Outcome, changes: Sequence[float]) -> dict[str,
         "jobs": outcome.dispatched,
         "failed_jobs": outcome.failed,
         "verdicts": outcome.verdicts,
+        **_transfers(outcome),
+    }
+
+
+def _transfers(outcome: Outcome) -> dict[str, Any]:
+    """What moved; nothing is said of it where nothing moves."""
+    if outcome.links is None:
+        return {}
+    copied, gathered = (outcome.transfer_waits[kind] for kind in (TransferKind.COPY, TransferKind.GATHER))
+    return {
+        "gb_moved": round(sum(link.gb for link in outcome.links), 1),
+        "inputs_copied": len(copied),
+        "outputs_gathered": len(gathered),
+        "median_wait_for_input_min": round(median(copied) / 60, 1) if copied else None,
+        "longest_wait_for_input_min": round(max(copied) / 60, 1) if copied else None,
+        "median_wait_for_output_min": round(median(gathered) / 60, 1) if gathered else None,
+        "longest_wait_for_output_min": round(max(gathered) / 60, 1) if gathered else None,
+        "failed_transfers": sum(link.failed for link in outcome.links),
+        "transfers_given_up": sum(link.lost for link in outcome.links),
+        "busiest_links": [link._asdict() for link in outcome.links[:MOST_LINKS]],
     }
 
 
@@ -225,7 +248,9 @@ def write(folder: Path, figures: Mapping[str, Any], pictures: Sequence[Path], *,
     """The report: figures and pictures as one page of Markdown beside the pictures."""
     lines = [f"# {title}", "", "| Figure | Value |", "|---|---|"]
     lines += [
-        f"| {name.replace('_', ' ')} | {value} |" for name, value in figures.items() if not isinstance(value, dict)
+        f"| {name.replace('_', ' ')} | {value} |"
+        for name, value in figures.items()
+        if not isinstance(value, dict | list)
     ]
     lines += ["", "Median wait of a job from being made to its start, in minutes, by priority:", ""]
     waits = figures["median_wait_min"]
@@ -234,7 +259,16 @@ def write(folder: Path, figures: Mapping[str, Any], pictures: Sequence[Path], *,
     lines += [
         f"| {share} | " + " | ".join(str(of.get(p, "")) for p in priorities) + " |" for share, of in waits.items()
     ]
+    lines += _table_of_links(figures.get("busiest_links", ()))
     lines += ["", *(f"![{picture.stem}]({picture.name})" for picture in pictures), ""]
     page = folder / "report.md"
     page.write_text("\n".join(lines))
     return page
+
+
+def _table_of_links(links: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not links:
+        return []
+    heads = ("From", "To", "MB/s", "GB moved", "Files", "Failed attempts", "Given up", "Most files waiting")
+    lines = ["", "Links that moved most:", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    return lines + [f"| {' | '.join(str(value) for value in link.values())} |" for link in links]

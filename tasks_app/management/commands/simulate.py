@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from argparse import ArgumentParser
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from tasks_app.labs.simulating.engine import Simulation
 from tasks_app.labs.simulating.world import usual_world, world_of_queues
 
 LEAST_DAYS = 1.5
+LINK_RATE = 100.0
 SHARES = "shares"
 WORLDS = {SHARES: usual_world, "work-queues": world_of_queues}
 
@@ -43,15 +45,28 @@ class Command(Suggesting):
         parser.add_argument("--slots", type=int, default=20_000, help="slots of all sites (%(default)s)")
         parser.add_argument("--days", type=float, default=7.0, help="simulated days (%(default)s)")
         parser.add_argument("--seed", type=int, default=1, help="seed of the random numbers (%(default)s)")
+        parser.add_argument(
+            "--transfers",
+            action="store_true",
+            help="jobs wait until their input has been copied to their site, and outputs are gathered at the largest sites",
+        )
+        parser.add_argument(
+            "--link-rate",
+            type=float,
+            default=LINK_RATE,
+            help="with --transfers: MB/s of a link from one site to another, in the mean (%(default)g)",
+        )
         parser.add_argument("--configured", action="store_true", help="use the configuration of this installation")
         parser.add_argument("--report", type=Path, help="folder of the report (default: JEDI_HOME/simulation)")
         parser.add_argument("--no-plots", action="store_true", help="figures only")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for name in ("sites", "slots", "days"):
-            if options[name] <= 0:
-                raise CommandError(f"--{name} is {options[name]}; it must be above 0.")
+        for name in ("sites", "slots", "days", "link_rate"):
+            if not 0 < options[name] < math.inf:
+                raise CommandError(f"--{name.replace('_', '-')} is {options[name]}; it must be above 0.")
+        if options["link_rate"] != LINK_RATE and not options["transfers"]:
+            raise CommandError("--link-rate has no effect without --transfers.")
         if options["slots"] < 20 * options["sites"]:
             raise CommandError(
                 f"--slots is {options['slots']}; {options['sites']} sites need at least {20 * options['sites']}."
@@ -64,19 +79,24 @@ class Command(Suggesting):
             raise CommandError("Plots need matplotlib: pip install -e '.[report]', or give --no-plots.")
         rng = Random(options["seed"])
         world = WORLDS[options["by"]](rng, sites=options["sites"], slots=options["slots"], days=options["days"])
-        rules = ProductionSettings.from_configuration(read(), vo="atlas") if options["configured"] else None
+        configured = read() if options["configured"] else None
+        rules = ProductionSettings.from_configuration(configured, vo="atlas") if configured else None
         start = time.monotonic()
-        outcome = Simulation(world, rng, settings=rules).run(lambda day: self._tell(day, start))
+        rate = options["link_rate"] if options["transfers"] else None
+        simulation = Simulation(world, rng, settings=rules, link_rate=rate, mover=configured)
+        outcome = simulation.run(lambda day: self._tell(day, start))
         figures = simulation_report.summary(world.rows, outcome, world.changes)
         figures["seconds"] = round(time.monotonic() - start, 1)
         folder = options["report"] or settings.JEDI_HOME / "simulation"
         folder.mkdir(parents=True, exist_ok=True)
         pictures = [] if options["no_plots"] else simulation_report.plots(world.rows, outcome, folder)
         of = f"{options['sites']} sites with {options['slots']} slots"
+        of += f" and links of {rate:g} MB/s" if rate else ""
         title = f"By {options['by']}: {options['days']:g} days of {of}, seed {options['seed']}"
         page = simulation_report.write(folder, figures, pictures, title=title)
         for name, value in figures.items():
-            self.stdout.write(f"{name.replace('_', ' '):40} {value}")
+            if not isinstance(value, list):
+                self.stdout.write(f"{name.replace('_', ' '):40} {value}")
         self.stdout.write(f"Report: {page}")
         if options["json"]:
             self.stdout.write(json.dumps(figures))

@@ -8,7 +8,8 @@ from django.core.management import CommandError, call_command
 
 from brokerage_app.policy.shares import Share
 from brokerage_app.policy.workqueues import QueueRow
-from tasks_app.labs.simulating.engine import Outcome, Sample, Simulation
+from tasks_app.labs.simulating.engine import Simulation
+from tasks_app.labs.simulating.simulated_jobs import Outcome, Sample
 from tasks_app.labs.simulating.simulation_report import WINDOW_S, due, fair, share_errors, summary
 from tasks_app.labs.simulating.world import DAY, HOUR, QUEUES, SHARES, Campaign, World, usual_world
 
@@ -31,6 +32,7 @@ def test_slots_are_busy_while_work_waits_and_shares_get_their_parts(ran: tuple[W
     assert figures["priority_inversions"] == 0
     assert 5 < figures["by_chance_percent"] < 15
     assert figures["jobs"] > 900
+    assert not {"gb_moved", "busiest_links", "failed_transfers"} & set(figures), "no data moves"
 
 
 def test_work_queues_get_their_parts_where_there_is_no_tree(tmp_path: Path) -> None:
@@ -45,10 +47,16 @@ def test_work_queues_get_their_parts_where_there_is_no_tree(tmp_path: Path) -> N
 
 
 def test_every_job_is_somewhere(ran: tuple[World, Simulation, Outcome]) -> None:
-    _, simulation, outcome = ran
+    assert_every_job_is_somewhere(ran[1])
+
+
+def assert_every_job_is_somewhere(simulation: Simulation) -> None:
+    outcome = simulation.outcome
     waiting = sum(len(heap) for site in simulation.sites.values() for heap in site.waiting.values())
-    assert waiting == sum(simulation.queued.values()) == len(simulation._jobs)
-    assert outcome.made == outcome.dispatched + waiting
+    assigned = sum(jobs for site in simulation.sites.values() for jobs in site.assigned.values())
+    assert waiting == len(simulation._jobs)
+    assert (waiting + assigned, assigned) == (sum(simulation.queued.values()), sum(simulation.assigned.values()))
+    assert outcome.made == outcome.dispatched + waiting + assigned + outcome.without_input
     assert simulation.busy == sum(simulation.running.values())
     for site in simulation.sites.values():
         assert site.free + sum(site.running.values()) == site.given.slots
@@ -58,11 +66,13 @@ def test_every_job_is_somewhere(ran: tuple[World, Simulation, Outcome]) -> None:
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    def run() -> list[Sample]:
+    def run(link_rate: float | None = None) -> list[Sample]:
         rng = Random(3)
-        return Simulation(usual_world(rng, sites=3, slots=200, days=0.3), rng).run().samples
+        world = usual_world(rng, sites=3, slots=200, days=0.3)
+        return Simulation(world, rng, link_rate=link_rate).run().samples
 
     assert run() == run()
+    assert run(5) == run(5) != run()
 
 
 def test_slots_are_divided_over_the_sites() -> None:
@@ -165,8 +175,20 @@ def test_the_command_writes_a_report_with_plots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"), [({"sites": 0}, "sites"), ({"slots": 10}, "slots"), ({"days": 1.4}, "days")]
+    ("changes", "name"),
+    [
+        ({"sites": 0}, "sites"),
+        ({"slots": 10}, "slots"),
+        ({"days": 1.4}, "days"),
+        ({"link_rate": 0}, "link-rate"),
+        ({"link_rate": float("nan"), "transfers": True}, "link-rate"),
+    ],
 )
 def test_numbers_that_make_no_grid_are_refused(changes: dict[str, float], name: str) -> None:
     with pytest.raises(CommandError, match=f"--{name} is"):
         call_command("simulate", **changes)
+
+
+def test_a_rate_of_links_over_which_nothing_goes_is_refused() -> None:
+    with pytest.raises(CommandError, match="--link-rate has no effect without --transfers"):
+        call_command("simulate", link_rate=5)
