@@ -16,7 +16,7 @@ from jedisite.admin.list_filters import choice, choice_within, days, exact, mont
 from jedisite.identity.callers import Right
 from tasks_app import models
 from tasks_app.admin.command_actions import ACTIONS
-from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, DatasetStatus, FileStatus, JobStatus
+from tasks_app.domain.states import FILE_STATES, JOB_FINAL, JOB_OPEN, DatasetStatus, JobStatus
 
 FILE_TYPES = ("input", "pseudo_input", "output", "log", "lib", "trn_output", "trn_log")
 RELATED = (
@@ -110,7 +110,7 @@ class FileAdmin(LargeTableAdmin):
         exact("dataset_id", "dataset", ("task_id",)),
         exact("lfn", "whole name"),
         choice_within(("task_id", "lfn"), "type", "type", FILE_TYPES),
-        choice_within(("task_id", "lfn"), "status", "status", FileStatus),
+        choice_within(("task_id", "lfn"), "status", "status", FILE_STATES),
     ]
     search_fields = ["id__exact", "task_id__exact", "lfn__exact"]
     search_help_text = "File number, else task number; or the full file name."

@@ -277,6 +277,8 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
 }
 """Of files that a task reads: one that has used up its attempts is ready still, and counted as failed. Of files that it
 makes: those that are to be merged become ready, and are inputs of merge jobs."""
+FILE_STATES = tuple(status for status in FileStatus if any(status in moves for moves in FILE_MOVES.values()))
+"""Those that a file can be in. The other states are words of JEDI's documents, which no list, filter or answer offers."""
 
 
 class IllegalMoveError(ValueError):

@@ -106,7 +106,7 @@ def add_copies(
 
 
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s
-       AND status NOT IN ('lost', 'missing', 'broken', 'pending', 'staging', 'removed')"""
+       AND status NOT IN ('lost', 'missing', 'pending', 'staging', 'removed')"""
 _DISTINCT_COUNT = f"""
 SELECT count(*), coalesce(sum(events), 0)::bigint, count(DISTINCT lfn), coalesce(sum(rows), 0)::bigint FROM (
     SELECT lfn, count(*) AS rows,

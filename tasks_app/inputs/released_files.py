@@ -18,9 +18,9 @@ from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 
-NOT_THERE = "('pending', 'staging', 'missing', 'lost', 'broken', 'removed')"
+NOT_THERE = "('pending', 'staging', 'missing', 'lost', 'removed')"
 """States of files that jobs cannot take now."""
-NEVER_THERE = "('missing', 'lost', 'broken', 'removed')"
+NEVER_THERE = "('missing', 'lost', 'removed')"
 SHARE_IS_OUT = """(t.splitrule ~ '(^|,)US=2(,|$)' AND EXISTS (
     SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status <> 'removed'
        AND d.type IN ('input', 'pseudo_input') AND d.nfilestobeused < d.nfiles))"""

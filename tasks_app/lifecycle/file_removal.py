@@ -50,7 +50,7 @@ UPDATE jedi_datasets d
  CROSS JOIN LATERAL (
        SELECT count(*) AS files FROM jedi_dataset_contents c
         WHERE c.jeditaskid = %s AND c.datasetid = n.id
-          AND c.status NOT IN ('pending', 'staging', 'missing', 'lost', 'broken', 'removed')) there
+          AND c.status NOT IN ('pending', 'staging', 'missing', 'lost', 'removed')) there
  WHERE d.datasetid = n.id"""
 _LEFT: Final = f"""
 SELECT n.lfn, max(c.status), max(c.pandaid) FILTER (WHERE c.status IN ('picked', 'running'))

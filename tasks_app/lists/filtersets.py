@@ -19,7 +19,7 @@ from jedisite.web.filters_by_name import NamedFilters
 from tasks_app.domain import window
 from tasks_app.domain.fingerprints import CATEGORIES
 from tasks_app.domain.job_errors import NO_ERROR
-from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
+from tasks_app.domain.states import FILE_STATES, TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 from tasks_app.failures.error_queries import with_main_error
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.lists.named_filters import WorkQueueFilter, at_place, queue_filter, user_filter
@@ -281,7 +281,7 @@ class WorkerFilter(NamedFilters):
 class FileFilter(django_filters.FilterSet):
     """Files of one dataset."""
 
-    status = StatusFilter(choices=[(s.value, s.value) for s in FileStatus], method="seen_in")
+    status = StatusFilter(choices=[(s.value, s.value) for s in FILE_STATES], method="seen_in")
     lfn = django_filters.CharFilter(field_name="lfn", max_length=1024)
 
     class Meta:

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
 
-from tasks_app.domain.states import FileStatus
+from tasks_app.domain.states import FILE_STATES, FileStatus
 from tasks_app.models.fields import big, moment, number, small, text
 
 GIVEN_UP = Q(type__in=("input", "pseudo_input", "pp_input", "random_seed"), status=FileStatus.READY) & (
@@ -55,7 +55,7 @@ class File(models.Model):
     lfn = models.TextField(db_column="lfn")
     guid = text("guid", 64)
     type = models.CharField(max_length=20, db_column="type")
-    status = models.CharField(max_length=64, db_column="status", choices=[(s.value, s.value) for s in FileStatus])
+    status = models.CharField(max_length=64, db_column="status", choices=[(s.value, s.value) for s in FILE_STATES])
     size = big("fsize", help_text="bytes")
     checksum = text("checksum", 36, help_text="ad:<adler32 in hex> or md:<md5 in hex>")
     scope = text("scope", 30)

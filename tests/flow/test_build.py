@@ -319,6 +319,9 @@ def test_a_retry_reads_the_library_that_is_there() -> None:
 def test_a_library_that_is_too_old_or_of_other_sources_is_built_anew() -> None:
     made = build_task(files=3, maxAttempt=1)
     drive(Pilot(lambda job: "finished" if is_build(job) else "failed"))
+    give(made, "incexec")
+    drive(Pilot(lambda job: "finished" if is_build(job) else "failed"))
+    assert len(builds(made)) == 1, "it is new enough"
     Dataset.objects.filter(task_id=made, type="lib").update(creation_time=timezone.now() - timedelta(days=7, minutes=1))
     give(made, "incexec")
     drive(Pilot(lambda job: "finished" if is_build(job) else "failed"))

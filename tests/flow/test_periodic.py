@@ -73,6 +73,15 @@ def test_each_hour_jobs_are_made_and_the_task_runs_on_in_between() -> None:
     assert "2 jobs are made every hour; so far 3 times." in found.sentence()
 
 
+@pytest.mark.parametrize("minutes", [10, 90])
+def test_jobs_are_made_as_often_as_the_schedule_says(minutes: int) -> None:
+    made, step = scheduled(every_s=minutes * 60), timedelta(minutes=minutes)
+    for passed, number in ((0 * step, 1), (step - timedelta(seconds=1), 1), (step, 2), (2 * step, 3)):
+        turn(NOW + passed)
+        assert len(jobs(made)) == number, passed
+    assert row(made).next_due == NOW + 3 * step
+
+
 def test_times_that_went_by_are_made_up_for_once() -> None:
     made = scheduled()
     turn(NOW)

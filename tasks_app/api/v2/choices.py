@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from brokerage_app.models import Queue
-from tasks_app.domain.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
+from tasks_app.domain.states import FILE_STATES, DatasetStatus, JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.domain.transfer_states import TransferStatus
 
 TASK_STATUS = [s.value for s in TaskStatus]
 DATASET_STATUS = [s.value for s in DatasetStatus]
-FILE_STATUS = [s.value for s in FileStatus]
+FILE_STATUS = [s.value for s in FILE_STATES]
 JOB_STATUS = [s.value for s in JobStatus]
 TASK_COMMAND = [c.value for c in TaskCommand]
 QUEUE_STATUS = list(Queue.STATUSES)

@@ -140,6 +140,18 @@ def test_queues_of_several_labels_divide_by_the_sums_of_their_shares() -> None:
     assert order(names)[1:] == ["data", "mc", "users"]
 
 
+def test_what_a_queue_leaves_goes_to_those_of_its_label() -> None:
+    names = {
+        "mc": queue("mc", 40, type="managed"),
+        "users": queue("users", 20),
+        "data": queue("data", 40, type="managed"),
+    }
+    running(70, names["mc"])
+    running(30, names["users"])
+    waiting(*[names["mc"], names["users"]] * 50)
+    assert order(names)[1:] == ["mc", "users", "data"], "mc has 80 per cent while data has no jobs"
+
+
 def test_queues_asked_first_come_first_among_equals() -> None:
     late, early = queue("late", 10, order=9), queue("early", 10, order=1)
     ids = waiting(late, early)

@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from tasks_app.api.v2 import choices
 from tasks_app.domain.states import (
     DATASET_MOVES,
     FILE_MOVES,
+    FILE_STATES,
     JOB_FINAL,
     JOB_MOVES,
     TASK_FINAL,
     TASK_MOVES,
+    FileStatus,
     IllegalMoveError,
     JobStatus,
     TaskStatus,
@@ -21,7 +24,9 @@ from tasks_app.domain.states import (
 )
 from tasks_app.domain.task_commands import COMMANDS
 from tasks_app.lifecycle import task_moves
-from tasks_app.models import Task, TaskStatusLog
+from tasks_app.lists.filtersets import FileFilter
+from tasks_app.models import File, Task, TaskStatusLog
+from tasks_app.web.help.machines import FILE_MEANING
 
 TASK_ROWS = """
 registered defined topreprocess staging pending tobroken toabort finishing
@@ -126,6 +131,19 @@ def test_a_job_that_has_ended_stays_as_it_is_and_none_goes_back_to_the_queue_fro
     assert all(not JOB_MOVES[final] for final in JOB_FINAL)
     for held in (JobStatus.SENT, JobStatus.STARTING, JobStatus.RUNNING, JobStatus.HOLDING):
         assert not JOB_MOVES[held] & {JobStatus.ACTIVATED, JobStatus.THROTTLED, JobStatus.DEFINED}
+
+
+def test_words_of_the_documents_that_are_no_states_of_files_here_are_offered_nowhere() -> None:
+    words = {"broken", "partial", "prepared", "merging"}
+    assert {status.value for status in FileStatus} - set(FILE_STATES) == words
+    shown = [
+        {value for value, _ in FileFilter.base_filters["status"].extra["choices"]},
+        {value for value, _ in File._meta.get_field("status").choices or ()},
+        set(FILE_MEANING),
+        set(choices.FILE_STATUS),
+    ]
+    assert [states & words for states in shown] == [set()] * 4
+    assert {frozenset(states) for states in shown} == {frozenset(FILE_STATES)}
 
 
 @pytest.mark.parametrize("table", [*DATASET_MOVES.values(), *FILE_MOVES.values()])

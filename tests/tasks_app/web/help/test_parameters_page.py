@@ -7,7 +7,7 @@ import html
 import pytest
 from django.test import Client
 
-from tasks_app.params.not_available import NOT_AVAILABLE
+from tasks_app.params.not_available import ITEMS, NOT_AVAILABLE, STEPS
 from tasks_app.params.schema import describe
 
 
@@ -17,10 +17,13 @@ def test_every_parameter_is_on_the_page_and_what_is_refused_says_why(reader: Cli
     accepted, refused = text.split('id="refused"')
     for one in describe():
         assert one.name in (refused if one.refused else accepted) and one.meaning in text, one.name
-    assert all(one.sentence in refused for one in NOT_AVAILABLE.values())
+    tables = (NOT_AVAILABLE, ITEMS, *STEPS.values())
+    assert all(name in refused and one.sentence in refused for table in tables for name, one in table.items())
 
 
 @pytest.mark.django_db
 def test_programs_read_the_same() -> None:
-    keys = {k["name"]: k for k in Client().get("/api/v2/task-parameters/").json() if not k["inside"]}
-    assert {name for name, key in keys.items() if key["refused"]} == set(NOT_AVAILABLE)
+    keys = Client().get("/api/v2/task-parameters/").json()
+    refused = {(key["inside"], key["name"]): key["refused"] for key in keys if key["refused"]}
+    tables = {"": NOT_AVAILABLE, "item": ITEMS, **STEPS}
+    assert refused == {(inside, name): one.sentence for inside, table in tables.items() for name, one in table.items()}
