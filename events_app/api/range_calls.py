@@ -28,7 +28,7 @@ FENCE, SECRET = "as received with the job, when it came with a secret", "as rece
 
 class AcquireRangesParams(Params):
     job_id = Id(required=False, help_text="or pandaID, as harvester says")
-    n_ranges = Text(required=False, help_text="10 when it is absent; at most 10 000 come at once")
+    n_ranges = Number(required=False, help_text="10 when it is absent; at most 10 000 come at once")
     segment_id = Number(required=False, help_text="only ranges of this dataset")
     fence = Number(required=False, help_text=FENCE)
     job_secret = Text(required=False, help_text=SECRET)

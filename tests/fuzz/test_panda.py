@@ -23,6 +23,8 @@ PICKING = "/server/panda/putEventPickingRequest"
 """Its callers print what they get."""
 STATES = "/server/panda/getStatus"
 """Its callers read a form."""
+RANGES = "/server/panda/get_events_status"
+"""Its callers read the states of ranges by the numbers of jobs, and nothing beside them."""
 pytestmark = pytest.mark.django_db
 
 
@@ -52,6 +54,9 @@ def judge_legacy(case: Case, answer: HttpResponse) -> bool:
     if isinstance(said, list):
         assert case.path in RELAYS and said[0] is False and isinstance(said[1], str), said
         return True
+    if case.path == RANGES and "StatusCode" not in said:
+        assert all(isinstance(of_job, dict) for of_job in said.values()), said
+        return False
     assert said["StatusCode"] in set(StatusCode), said
     return said["StatusCode"] not in (StatusCode.OK, StatusCode.NO_JOBS)
 
