@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -13,6 +14,7 @@ class Code(IntEnum):
 
     NO_LOCAL_SPACE = 1098
     STAGE_IN_FAILED = 1099
+    NO_SUCH_FILE = 1103
     WORK_FOLDER_TOO_LARGE = 1104
     SETUP_FAILED = 1110
     NO_STORAGE = 1133
@@ -22,6 +24,7 @@ class Code(IntEnum):
     OUTPUT_MISSING = 1165
     INPUT_CHECKSUM_WRONG = 1171
     SIGTERM = 1201
+    UNKNOWN_PAYLOAD_FAILURE = 1220
     REACHED_MAX_TIME = 1213
     EXCEEDED_MAX_MEMORY = 1235
     NO_SANDBOX = 1246
@@ -36,17 +39,23 @@ class Code(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a job failed. `exit_code` and `exe_diag` are the payload's own words, when it had any."""
+    """Why a job failed. `exit_code` and `exe_diag` are the payload's own words, when it had any.
+
+    `corrupted`: inputs that are not there, or not what they should be.
+    """
 
     code: Code
     diag: str
     exit_code: int = 0
     exe_diag: str = ""
+    corrupted: tuple[str, ...] = ()
 
 
 class JobFailedError(Exception):
     """Ends the work on a job; what happened is in `failure`."""
 
-    def __init__(self, code: Code, diag: str, *, exit_code: int = 0, exe_diag: str = "") -> None:
+    def __init__(
+        self, code: Code, diag: str, *, exit_code: int = 0, exe_diag: str = "", corrupted: Sequence[str] = ()
+    ) -> None:
         super().__init__(diag)
-        self.failure = Failure(code, diag[:DIAG_LIMIT], exit_code, exe_diag[:DIAG_LIMIT])
+        self.failure = Failure(code, diag[:DIAG_LIMIT], exit_code, exe_diag[:DIAG_LIMIT], tuple(corrupted))

@@ -21,7 +21,6 @@ from tasks_app.worker_node.pilot.plain import plain_text
 from tasks_app.worker_node.pilot.settings import Settings
 from tasks_app.worker_node.pilot.site_client import (
     TOO_LARGE,
-    Answer,
     Body,
     Client,
     InterruptedCallError,
@@ -110,6 +109,8 @@ def final_body(
             "exe_error_diag": failure.exe_diag,
             "pilot_log": pilot_log[-PILOT_LOG_LIMIT:],
         }
+        if failure.corrupted and job.merges_ranges:
+            body["corrupted_files"] = ",".join(failure.corrupted)
     if payload.trouble:
         said = [failure.diag] if failure else []
         body["pilot_error_diag"] = "; ".join([*said, payload.trouble])[:DIAG_LIMIT]
@@ -167,7 +168,7 @@ def parting_s(terminated: Latch) -> float:
 class Reporter:
     """Tells the server in a thread of its own, so that a server that is away does not hold up the payload.
 
-    `killed` is set when the server wants the job to end; `orders` then says why.
+    `killed` is set when the server wants the job to end; `orders` then says why. `softly_killed`: it is to begin no more ranges.
     """
 
     def __init__(self, client: Client, job: Job, settings: Settings, terminated: Latch) -> None:
@@ -175,6 +176,7 @@ class Reporter:
         self._terminated = terminated
         self.progress = Progress()
         self.killed = Latch()
+        self.softly_killed = Latch()
         self.disowned = False
         self.content_refused = False
         self.given_up = False
@@ -241,8 +243,8 @@ class Reporter:
     def close(self) -> None:
         """Free the latches; the thread must have ended, or they are left to it."""
         if not self._thread.is_alive():
-            self.killed.close()
-            self._closing.close()
+            for latch in (self.killed, self.softly_killed, self._closing):
+                latch.close()
 
     def _run(self) -> None:
         while not self._closing.is_set and not self.disowned:
@@ -285,7 +287,7 @@ class Reporter:
             self._kill(f"The server no longer accepts reports on this job: {exc}")
             return False
         self._last_contact = time.monotonic()
-        self._obey(answer)
+        self.obey(answer.command)
         if not answer.success and not callable(body) and "job_output_report" in body:
             return self._tell_less(body, answer.message, patience_s, until)
         return answer.success
@@ -308,9 +310,13 @@ class Reporter:
         self.content_refused = True
         return self._tell(report_without_extras(body, said), patience_s, until)
 
-    def _obey(self, answer: Answer) -> None:
-        if "tobekilled" in answer.command.split(","):
+    def obey(self, command: str) -> None:
+        """What the server wants done with the job, in its words."""
+        words = command.split(",")
+        if "tobekilled" in words:
             self._kill("The server asked for the job to be killed")
+        if "softkill" in words:
+            self.softly_killed.set()
 
     def _kill(self, diag: str) -> None:
         if self.orders is None:

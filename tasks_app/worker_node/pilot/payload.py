@@ -221,17 +221,24 @@ class Payload:
         return Ended(code if code >= 0 else 128 - code, max(usage.ru_maxrss, self.family.peak_kb))
 
 
-SAID_FAILURES = {"no_sandbox": Code.NO_SANDBOX, "bad_sandbox": Code.SETUP_FAILED}
+CORRUPT_ZIP = "corrupt_zip"
+SAID_FAILURES = {
+    "no_sandbox": Code.NO_SANDBOX,
+    "bad_sandbox": Code.SETUP_FAILED,
+    CORRUPT_ZIP: Code.INPUT_CHECKSUM_WRONG,
+}
 """What a transform can say of its own failure, when the user's command is not to blame."""
 
 
-def exit_failure(exit_code: int, folder: Path, said: tuple[str, str] | None = None) -> JobFailedError:
+def exit_failure(
+    exit_code: int, folder: Path, said: tuple[str, str] | None = None, corrupted: Sequence[str] = ()
+) -> JobFailedError:
     """The error of a payload that ended with a code other than 0; its last words are taken from its stderr.
 
-    `said` is the kind and the text of a failure in its report.
+    `said` is the kind and the text of a failure in its report, `corrupted` the inputs that are said to be corrupt there.
     """
-    if said is not None and said[0] in SAID_FAILURES:
-        return JobFailedError(SAID_FAILURES[said[0]], said[1])
+    if said is not None and said[0] in SAID_FAILURES and (said[0] != CORRUPT_ZIP or corrupted):
+        return JobFailedError(SAID_FAILURES[said[0]], said[1], corrupted=corrupted)
     words = last_line(folder / "payload.stderr")
     how = f"ended with exit code {exit_code}"
     if exit_code > 128:

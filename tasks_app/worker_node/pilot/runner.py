@@ -16,14 +16,18 @@ from tasks_app.worker_node.pilot import payload as payloads
 from tasks_app.worker_node.pilot import safe_names
 from tasks_app.worker_node.pilot.errors import Code, Failure, JobFailedError
 from tasks_app.worker_node.pilot.gauge import FIRST_LOOK_S, LOOK_EVERY_S, Gauge, free_mb, holes_kb
-from tasks_app.worker_node.pilot.job import Job, Output
+from tasks_app.worker_node.pilot.job import BadJobError, Job, Output
 from tasks_app.worker_node.pilot.job_limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.worker_node.pilot.job_report import HURRY, Reporter, final_body, parting_s
 from tasks_app.worker_node.pilot.latch import Latch
+from tasks_app.worker_node.pilot.lists_of_inputs import lists_in, write_lists
+from tasks_app.worker_node.pilot.range_calls import RangeCalls
+from tasks_app.worker_node.pilot.range_channel import VARIABLE, address
+from tasks_app.worker_node.pilot.range_service import RangeService, RangeStore, zip_every_s
 from tasks_app.worker_node.pilot.removing import remove_folder
 from tasks_app.worker_node.pilot.settings import Settings
 from tasks_app.worker_node.pilot.site_client import Client, InterruptedCallError, RefusedError, UnreachableError
-from tasks_app.worker_node.pilot.stagein import Readable, stage_in
+from tasks_app.worker_node.pilot.stagein import Readable, stage_in, stage_in_zips
 from tasks_app.worker_node.pilot.stageout import (
     PayloadReport,
     Stored,
@@ -33,7 +37,13 @@ from tasks_app.worker_node.pilot.stageout import (
     take_back,
     written,
 )
-from tasks_app.worker_node.pilot.storage import base_folder, base_folders, default_endpoint
+from tasks_app.worker_node.pilot.storage import (
+    base_folder,
+    base_folders,
+    default_endpoint,
+    endpoint_of_ranges,
+    number_of,
+)
 from tasks_app.worker_node.pilot.walls import limit
 
 log = logging.getLogger(__name__)
@@ -63,6 +73,7 @@ class _Run:
         self.metrics: dict[str, object] = {}
         self._bases: dict[str, Path] = {}
         self._map: dict[str, Any] | None = None
+        self.ranges: RangeService | None = None
 
     def run(self) -> bool:
         log.info("job.got job=%d task=%d attempt=%d", self.job.id, self.job.task_id, self.job.attempt)
@@ -72,7 +83,7 @@ class _Run:
             self._clean_up_after_failure()
         self.reporter.stop()
         if self.reporter.disowned:
-            self.reporter.close()
+            self._close()
             return False
         self.reporter.progress.metrics = self.metrics
         body = final_body(
@@ -92,7 +103,7 @@ class _Run:
             take_back([file for file in self.stored if not self.job.log or file.lfn != self.job.log.lfn])
         if self.reporter.given_up:
             take_back(self.stored)
-        self.reporter.close()
+        self._close()
         log.info("job.reported job=%d status=%s heard=%s", self.job.id, body["job_status"], heard)
         return heard and not failure and not self.reporter.given_up
 
@@ -105,6 +116,14 @@ class _Run:
             raise JobFailedError(self.reporter.orders.code, self.reporter.orders.diag)
         if self.terminated.is_set:
             raise JobFailedError(Code.SIGTERM, "The pilot was told to end (SIGTERM) before the job was done")
+        if self.ranges and self.ranges.trouble:
+            raise JobFailedError(self.ranges.trouble.code, self.ranges.trouble.diag)
+
+    def _close(self) -> None:
+        if self.ranges:
+            self.ranges.abandon()  # as a rule it has ended before
+        if self.ranges is None or self.ranges.close():
+            self.reporter.close()
 
     def _guarded_work(self) -> Failure | None:
         try:
@@ -136,12 +155,23 @@ class _Run:
             if trouble := safe_names.clash(self.job, name if served else "", safe_names.sandbox_of(argv)):
                 raise JobFailedError(Code.STAGE_IN_FAILED, trouble)
             payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
-            stage_in(self.job.inputs, self.folder, self.check, Readable(self.settings.hidden, self._storages))
+            self._write_lists()
+            readable = Readable(self.settings.hidden, self._storages)
+            bring = stage_in_zips if self.job.merges_ranges else stage_in
+            bring(self.job.inputs, self.folder, self.check, readable)
             (self.folder / name).chmod(0o755)
+            self.ranges = self._open_ranges() if self.job.takes_ranges else None
         self.check()
         with self._timed("payload_s"):
-            self._run_payload(argv, served=served)
+            try:
+                self._run_payload(argv, served=served)
+            except JobFailedError:
+                self._end_ranges(payload_failed=True)
+                raise
+            self._end_ranges()
         self.payload_report = read_report(self.folder)
+        if self.ranges:
+            self.payload_report = replace(self.payload_report, events=self.ranges.events)
         outputs = written(self.job.outputs, self.folder)
         with self._timed("stageout_s"):
             self.reporter.confirm()
@@ -150,6 +180,50 @@ class _Run:
         self._store_log()
         self.check()
 
+    def _write_lists(self) -> None:
+        """The lists of inputs of a job that merges. Raises JobFailedError."""
+        try:
+            write_lists(lists_in(self.job.write_to_file), self.folder)
+        except (BadJobError, OSError) as exc:
+            raise JobFailedError(
+                Code.STAGE_IN_FAILED, f"The job's lists of inputs could not be written: {exc}"
+            ) from exc
+
+    def _open_ranges(self) -> RangeService:
+        """Begin to fetch ranges of events. Raises JobFailedError, InterruptedCallError."""
+        until = (self.terminated, self.reporter.killed)
+        try:
+            queue_data = self._queue_data(self.settings.patience_s, until)
+            storage_map = self._storage_map(self.settings.patience_s, until)
+        except (RefusedError, UnreachableError) as exc:
+            raise JobFailedError(Code.NO_STORAGE, f"The server did not say where outputs go: {exc}") from exc
+        name = endpoint_of_ranges(queue_data)
+        store = RangeStore(base_folder(name, storage_map), number_of(name, storage_map), self.check)
+        calls = RangeCalls(self.client, self.job, self.settings.patience_s, self.reporter.obey)
+        try:
+            service = RangeService(self.job, self.folder, calls, store, until, zip_every_s(queue_data))
+        except OSError as exc:
+            raise JobFailedError(Code.SETUP_FAILED, f"The channel for ranges could not be opened: {exc}") from exc
+        service.start()
+        return service
+
+    def _end_ranges(self, *, payload_failed: bool = False) -> None:
+        """Store and report the ranges that are finished. Raises JobFailedError unless the payload has failed already."""
+        if self.ranges is None:
+            return
+        if self.reporter.orders:
+            self.ranges.abandon()
+            return
+        try:
+            if self.terminated.is_set:
+                self.ranges.finish(parting_s(self.terminated) / 2, ())
+            else:
+                self.ranges.finish()
+        except (JobFailedError, InterruptedCallError) as exc:
+            if not payload_failed:
+                raise
+            log.warning("ranges.lost job=%d trouble=%s", self.job.id, exc)
+
     def _run_payload(self, argv: list[str], *, served: bool) -> None:
         """Run it under watch; `served` says that the program is the site's.
 
@@ -157,6 +231,8 @@ class _Run:
         """
         walls = self.settings.walls
         environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server, walls)
+        if self.ranges:
+            environment[VARIABLE] = address(self.folder, walls)
         if self.job.secrets:
             payloads.put_secrets(self.folder, self.job.secrets)
         memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
@@ -190,7 +266,9 @@ class _Run:
         if stopped:
             raise JobFailedError(stopped.code, stopped.diag)
         if ended.exit_code:
-            raise payloads.exit_failure(ended.exit_code, self.folder, read_report(self.folder).failure)
+            said = read_report(self.folder)
+            corrupted = [file.lfn for file in self.job.inputs if file.lfn in said.corrupted and self.job.merges_ranges]
+            raise payloads.exit_failure(ended.exit_code, self.folder, said.failure, corrupted)
         # What a quick payload left on the disk counts, even if nobody saw it being written; and of outputs also what they
         # take nowhere yet: a file with holes fills the storage with all of its length.
         last = replace(last, holes_kb=holes_kb(self.folder / file.lfn for file in self.job.outputs))
@@ -199,9 +277,14 @@ class _Run:
 
     def _watch(self, payload: payloads.Payload, gauge: Gauge, limits: Limits) -> Failure | None:
         """Look at the payload until it ends; returns why it must be ended before, or None when it ended by itself."""
-        latches = (self.terminated, self.reporter.killed)
+        latches = [self.terminated, self.reporter.killed]
+        if self.ranges:
+            latches += [self.ranges.stopped, self.reporter.softly_killed]
         pause_s = FIRST_LOOK_S
         while not payload.wait(latches, pause_s):
+            if self.ranges and self.reporter.softly_killed.is_set and self.reporter.softly_killed in latches:
+                latches.remove(self.reporter.softly_killed)
+                self.ranges.softly_stop()
             try:
                 self.check()
             except JobFailedError as exc:
@@ -257,8 +340,7 @@ class _Run:
             try:
                 name = endpoint
                 if not name:
-                    path = f"/cache/schedconfig/{self.settings.queue}.all.json"
-                    name = default_endpoint(self.client.get_json(path, patience_s=patience_s, until=until))
+                    name = default_endpoint(self._queue_data(patience_s, until))
                 storage_map = self._storage_map(patience_s, until)
             except (RefusedError, UnreachableError) as exc:
                 raise JobFailedError(Code.NO_STORAGE, f"The server did not say where outputs go: {exc}") from exc
@@ -271,6 +353,11 @@ class _Run:
             return base_folders(self._storage_map(self.settings.patience_s, (self.terminated, self.reporter.killed)))
         except (RefusedError, UnreachableError) as exc:
             raise JobFailedError(Code.NO_STORAGE, f"The server did not say where inputs are: {exc}") from exc
+
+    def _queue_data(self, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:
+        """Raises what `Client.get_json` raises."""
+        path = f"/cache/schedconfig/{self.settings.queue}.all.json"
+        return self.client.get_json(path, patience_s=patience_s, until=until)
 
     def _storage_map(self, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:
         """Asked for once. Raises what `Client.get_json` raises."""

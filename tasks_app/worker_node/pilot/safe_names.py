@@ -8,7 +8,9 @@ from itertools import pairwise
 
 from tasks_app.worker_node.pilot.job import Job
 
-OF_PILOT = frozenset({"payload.stdout", "payload.stderr", "pilot.log", "panda_secrets.json", "jobReport.json", "tmp"})
+OF_PILOT = frozenset(
+    {"payload.stdout", "payload.stderr", "payload.channel", "pilot.log", "panda_secrets.json", "jobReport.json", "tmp"}
+)
 SANDBOX = re.compile(r"(sources|jobO)\..*\.tar(\.gz)?")
 """How PanDA's clients name sandboxes."""
 SANDBOX_OPTIONS = {"./build_command": "-i"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tasks_app.worker_node.pilot.copying import Copied, copy_new
-from tasks_app.worker_node.pilot.errors import Code, JobFailedError
+from tasks_app.worker_node.pilot.errors import Code, Failure, JobFailedError
 from tasks_app.worker_node.pilot.job import Input
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,28 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], r
     return sum(_stage_one(file, folder, check, readable) for file in inputs)
 
 
+def stage_in_zips(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> None:
+    """Copy the inputs of a job that merges outputs of ranges: all of them, so that its failure names each that is corrupt.
+
+    Their ranges are processed again; the codes are those by which the server knows that. Raises what `stage_in` raises.
+    """
+    corrupt: list[Failure] = []
+    for file in inputs:
+        try:
+            _stage_one(file, folder, check, readable)
+        except JobFailedError as exc:
+            if not exc.failure.corrupted:
+                raise
+            corrupt.append(exc.failure)
+    if corrupt:
+        missing = all(failure.code == Code.INPUT_MISSING for failure in corrupt)
+        raise JobFailedError(
+            Code.NO_SUCH_FILE if missing else Code.INPUT_CHECKSUM_WRONG,
+            "; ".join(failure.diag for failure in corrupt),
+            corrupted=[lfn for failure in corrupt for lfn in failure.corrupted],
+        )
+
+
 def local_path(url: str) -> Path | None:
     """The path of a `file://` address on this machine, decoded; None for any other address."""
     for prefix in ("file://localhost/", "file:///"):
@@ -50,7 +72,7 @@ def local_path(url: str) -> Path | None:
 def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
     if not file.url:
         says = f"Input {file.lfn} has no address: the file is missing in the storage"
-        raise JobFailedError(Code.STAGE_IN_FAILED, says)
+        raise JobFailedError(Code.STAGE_IN_FAILED, says, corrupted=[file.lfn])
     source = local_path(file.url)
     if source is None:
         raise JobFailedError(
@@ -64,7 +86,8 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         # Links were followed above: what became one since leads somewhere that was not looked at.
         copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False, resolved=True)
     except FileNotFoundError:
-        raise JobFailedError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
+        says = f"Input {file.lfn} is not in the storage ({file.url})"
+        raise JobFailedError(Code.INPUT_MISSING, says, corrupted=[file.lfn]) from None
     except (OSError, ValueError, RuntimeError) as exc:
         if not isinstance(exc, OSError):
             raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is not a path") from exc
@@ -80,7 +103,7 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
             f"Input {file.lfn} is not what was expected: its size or checksum differs, and no storage has a copy. If "
             "it was changed on purpose, register it under another name for a new task"
         )
-        raise JobFailedError(exc.failure.code, says) from None
+        raise JobFailedError(exc.failure.code, says, corrupted=[file.lfn]) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
     return copied.size
 
@@ -89,10 +112,13 @@ def compare(file: Input, copied: Copied) -> None:
     """Raises JobFailedError when the copy has another size or checksum than the server expects."""
     if file.size is not None and file.size != copied.size:
         raise JobFailedError(
-            Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected"
+            Code.STAGE_IN_FAILED,
+            f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected",
+            corrupted=[file.lfn],
         )
     if file.adler32 is not None and file.adler32 != copied.adler32:
         raise JobFailedError(
             Code.INPUT_CHECKSUM_WRONG,
             f"Input {file.lfn} has the adler32 checksum {copied.hex}, {file.adler32:08x} was expected",
+            corrupted=[file.lfn],
         )

@@ -49,6 +49,8 @@ class PayloadReport:
     """What a preprocessing step found, for the server."""
     failure: tuple[str, str] | None = None
     """Kind and text of a failure that is the transform's and not the user's."""
+    corrupted: frozenset[str] = frozenset()
+    """Inputs that cannot be read."""
     trouble: str = ""
     """What of it was left out, and why."""
 
@@ -137,6 +139,7 @@ def read_report(folder: Path) -> PayloadReport:
         tuple((lfn, number) for lfn, value in counts.items() if (number := _count(value)) is not None),
         results,
         _failure(raw.get("failure")),
+        _names(raw.get("corruptedFiles")),
         trouble,
     )
 
@@ -156,6 +159,10 @@ def _failure(value: object) -> tuple[str, str] | None:
         return None
     kind, text = value.get("kind"), value.get("text")
     return (kind, plain_text(text)[:DIAG_LIMIT]) if isinstance(kind, str) and isinstance(text, str) else None
+
+
+def _names(value: object) -> frozenset[str]:
+    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
 
 
 def _count(value: object) -> int | None:

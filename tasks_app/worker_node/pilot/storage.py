@@ -67,6 +67,24 @@ def default_endpoint(queue_data: Mapping[str, Any]) -> str:
     return ""
 
 
+def endpoint_of_ranges(queue_data: Mapping[str, Any]) -> str:
+    """The storage for outputs of ranges of events; where a queue names none, that for all outputs."""
+    storages = queue_data.get("astorages")
+    names = storages.get("es_events") if isinstance(storages, dict) else None
+    return str(names[0]) if isinstance(names, list) and names else default_endpoint(queue_data)
+
+
+def number_of(endpoint: str, storage_map: Mapping[str, Any]) -> int:
+    """The number by which the site knows a storage. Raises JobFailedError."""
+    entry = storage_map.get(endpoint)
+    number = entry.get("id") if isinstance(entry, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise JobFailedError(
+            Code.NO_STORAGE, f"The storage {endpoint!r} has no number, by which files with ranges are found"
+        )
+    return number
+
+
 def place(base: Path, scope: str, lfn: str) -> Place:
     """`<base>/a/b/<h0h1>/<h2h3>/x` for scope `a.b` and name `x`, h the md5 of `a.b:x`. Raises JobFailedError for names
     that would lead elsewhere."""

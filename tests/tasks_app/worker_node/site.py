@@ -39,6 +39,11 @@ class Site:
         self.largest_body = 1 << 30
         self.unacceptable: tuple[str, ...] = ()
         """Fields of a final report that the site does not take."""
+        self.ranges: dict[int, deque[dict[str, Any]]] = {}
+        """Ranges of events that wait, by job."""
+        self.range_reports: list[dict[str, Any]] = []
+        self.range_calls: list[dict[str, Any]] = []
+        self.zip_time_gap: float = 1000
         self.changed = threading.Condition()
         self._last_id = 100
         self._port = 0
@@ -170,11 +175,14 @@ class Site:
             given_up = body["job_status"] == "finished" and body["job_id"] in self.given_up
             command = "tobekilled" if given_up else self.commands.get(body["job_id"], "NULL")
             return 200, _json({"success": True, "message": "", "data": {"StatusCode": 0, "command": command}})
+        if path.startswith("/api/v1/event/"):
+            assert body is not None
+            return self.answer_on_ranges(path, body)
         if path == "/cache/ddmendpoints.json":
             protocols = {"write_wan": [{"endpoint": "file://localhost", "path": f"{self.storage}/"}]}
-            return 200, _json({"SE": {"arprotocols": protocols}, "TAPE": {"arprotocols": {}}})
+            return 200, _json({"SE": {"id": 7, "arprotocols": protocols}, "TAPE": {"arprotocols": {}}})
         if path == "/cache/schedconfig/Q.all.json":
-            return 200, _json({"astorages": {"write_lan": ["SE"]}})
+            return 200, _json({"astorages": {"write_lan": ["SE"]}, "zip_time_gap": self.zip_time_gap})
         if path.removeprefix("/cache/") in self.sandboxes:
             return 200, self.sandboxes[path.removeprefix("/cache/")]
         name = path.removeprefix("/trf/user/")
@@ -183,6 +191,56 @@ class Site:
         if "/" not in name and (TRANSFORMS / name).is_file():
             return 200, (TRANSFORMS / name).read_bytes()
         return (200, b"") if path.startswith("/told/") else (404, b"there is no such thing")
+
+    def answer_on_ranges(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        """What the contract says of ranges of events; called with the condition held."""
+        job = body["job_id"]
+        if job in self.forbidden:
+            return 403, b"not your job"
+        if path.endswith("/acquire_event_ranges"):
+            self.range_calls.append(body)
+            waiting = self.ranges[job]
+            given = [waiting.popleft() for _ in range(min(body["n_ranges"], len(waiting)))]
+            return 200, _json({"success": True, "message": "", "data": {"StatusCode": 0, "eventRanges": given}})
+        self.range_reports.append(body)
+        said = body["event_ranges"]
+        count = sum(len(one["eventRanges"]) if "zipFile" in one else 1 for one in said)
+        commands = {str(job): self.commands[job]} if job in self.commands else {}
+        data = {"StatusCode": 0, "Returns": [True] * count, "Command": commands}
+        return 200, _json({"success": True, "message": "", "data": data})
+
+    def ranges_of(self, job: int, state: str) -> list[str]:
+        """The ranges of which it was reported that they are in this state, in the order of the reports."""
+        items = [
+            item
+            for body in self.range_reports
+            if body["job_id"] == job
+            for one in body["event_ranges"]
+            for item in one.get("eventRanges", [one])
+        ]
+        return [item["eventRangeID"] for item in items if item["eventStatus"] == state]
+
+    def zips_of(self, job: int) -> list[dict[str, Any]]:
+        reports = [body for body in self.range_reports if body["job_id"] == job]
+        return [one["zipFile"] for body in reports for one in body["event_ranges"] if "zipFile" in one]
+
+    def offer_ranges(self, job: int, lfn: str, events: int, length: int) -> list[str]:
+        """Ranges of a file for a job that was offered; returns their ids."""
+        firsts = range(1, events + 1, length)
+        found = [
+            {
+                "eventRangeID": f"10000001-{job}-5-{first}-3",
+                "startEvent": first,
+                "lastEvent": min(first + length - 1, events),
+                "LFN": lfn,
+                "GUID": "g",
+                "scope": "user.jdoe",
+            }
+            for first in firsts
+        ]
+        with self.changed:
+            self.ranges.setdefault(job, deque()).extend(found)
+        return [str(one["eventRangeID"]) for one in found]
 
 
 class _Server(ThreadingHTTPServer):
