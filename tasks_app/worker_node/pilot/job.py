@@ -58,7 +58,6 @@ class Job:
     queue_disk_mb: int
     takes_ranges: bool = False
     merges_ranges: bool = False
-    jobset_id: int = 0
     write_to_file: str = ""
     secrets: str = field(default="", repr=False)
 
@@ -87,7 +86,6 @@ def parse_job(raw: Mapping[str, object]) -> Job:
         queue_disk_mb=max(0, _number(raw, "maxwdir")),
         takes_ranges=_text(raw, "eventService") == "True",
         merges_ranges=_text(raw, "eventServiceMerge") == "True",
-        jobset_id=_number(raw, "jobsetID"),
         write_to_file=_text(raw, "writeToFile"),
         secrets=_text(raw, "secrets"),
     )

@@ -34,7 +34,7 @@ class RangeCalls:
 
     def acquire(self, count: int, until: Sequence[Latch]) -> list[Range]:
         """Some ranges; none when there are no more."""
-        body = self._body(jobset_id=self._job.jobset_id, task_id=self._job.task_id, n_ranges=count)
+        body = self._body(n_ranges=count)
         answer = self._client.post(ACQUIRE, body, patience_s=self._patience_s, until=until)
         if not answer.success:
             raise RefusedError(200, f"no ranges of events: {answer.message}")
@@ -89,7 +89,7 @@ class RangeCalls:
         return returns if isinstance(returns, list) else []
 
     def _body(self, **more: object) -> dict[str, object]:
-        return {"job_id": self._job.id, "fence": self._job.fence, "secret": self._job.secret, **more}
+        return {"job_id": self._job.id, "fence": self._job.fence, "job_secret": self._job.secret, **more}
 
 
 def _range(said: Mapping[str, Any]) -> Range:

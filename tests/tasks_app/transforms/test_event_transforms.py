@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import threading
+import urllib.parse
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +18,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from tasks_app.worker_node.pilot.range_channel import VARIABLE, Channel, address
 from tasks_app.worker_node.pilot.range_words import Failed, Finished, offer
 from tests.tasks_app.running_transforms import TRANSFORMS, Run, load, read
+from tests.tasks_app.transforms.test_transforms_end import LIMIT_S, STUBBORN, wait_until
 
 Heard = list[Finished | Failed]
 
@@ -154,13 +158,33 @@ def test_what_a_command_is_told_of_its_range_and_what_it_sees(run: Run, tmp_path
     assert len(heard) == 2 and not (tmp_path / "ranges").exists()
 
 
+def test_nothing_is_left_of_commands_for_ranges_that_ignore_sigterm(tmp_path: Path) -> None:
+    program = tmp_path / "event_command"
+    program.write_text((TRANSFORMS / "event_command").read_text().replace("GRACE_S = 2.0", "GRACE_S = 0.2"))
+    program.chmod(0o755)
+    env = os.environ | {"OMP_NUM_THREADS": "2"}
+    words = [str(program), "-o", "{'a': 'lfn'}", "-p", urllib.parse.quote(STUBBORN)]
+    with piloted(tmp_path, ranges("in.txt", 9, 1)) as heard:
+        transform = subprocess.Popen(words, cwd=tmp_path, env=env)
+        wait_until(lambda: len(list(tmp_path.rglob("hidden"))) == 2, "two commands have begun")
+        below = psutil.Process(transform.pid).children(recursive=True)
+        transform.send_signal(signal.SIGTERM)
+        assert transform.wait(LIMIT_S) == 128 + signal.SIGTERM
+        _, alive = psutil.wait_procs(below, LIMIT_S)
+        for process in alive:
+            process.kill()
+        assert not alive and not heard
+    assert not (tmp_path / "ranges").exists()
+
+
 def test_outputs_of_ranges_are_joined_by_file_and_first_event_and_the_later_job_counts(
     run: Run, tmp_path: Path
 ) -> None:
     pack(tmp_path / "z1.tar", {"out.1.1-7-12-1-3": b"d\n", "out.1.1-7-11-11-3": b"b\n", "out.1.1-7-11-101-3": b"c\n"})
     pack(tmp_path / "z2.tar", {"out.1.1-8-11-1-3": b"a\n", "out.1.1-8-12-1-2": b"D\n"})
     merge_list(tmp_path, "out.2", "z2.tar", "z1.tar")
-    said = run("merge_events").stdout
+    assert "no file inputFor_other says" in run("merge_events", "out.2", "other", code=65).stderr
+    said = run("merge_events", "out.2").stdout
     assert (tmp_path / "out.2").read_text() == "a\nb\nc\nD\n"
     assert "jobs 8 and 7 have both processed event 1 of file 12" in said
 

@@ -60,7 +60,7 @@ def test_each_range_is_processed_once_and_what_it_made_is_stored_and_reported(si
     assert whole == LINES, "each range got its own events"
     assert {body["n_ranges"] for body in site.range_calls} <= {2, 3, 4} and site.range_calls[0]["n_ranges"] == 4
     for body in (*site.range_calls, *site.range_reports):
-        assert (body["fence"], body["secret"]) == (7, f"secret-{job}")
+        assert (body["fence"], body["job_secret"]) == (7, f"secret-{job}")
     assert list(json.loads(final["job_output_report"])) == [f"log.{job}.tgz"], "the job itself has no outputs"
     assert pilots.leftovers() == []
 

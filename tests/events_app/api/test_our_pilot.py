@@ -1,0 +1,166 @@
+"""Our pilot, as a process, takes ranges of events from the real server and reports on them, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from brokerage_app.models import Queue, StorageEndpoint
+from events_app.lifecycle.range_ends import end_consumer
+from events_app.models import Event
+from events_app.rules.event_states import EventStatus
+from events_app.rules.range_blocks import RangeBlock
+from jedisite.database.sql import hot_cursor
+from tasks_app.dispatch import queue_storages
+from tasks_app.models import Dataset, File, Job, JobFile, JobParams, Task
+from tests.events_app.ranges import DATASET, TASK, insert
+from tests.installation import wait_for
+from tests.tasks_app.worker_node.running import CHECKOUT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FILE, EVENTS, LENGTH = 7, 120, 4
+LINES = b"".join(b"%d\n" % number for number in range(1, EVENTS + 1))
+# The ranges of the second half wait for a word of the test.
+COMMAND = (
+    'sed -n "${{FIRST_EVENT}},${{LAST_EVENT}}p" %IN > out.txt; [ $LAST_EVENT -le 60 ] || [ -e {go} ] || sleep 1000'
+)
+
+
+@pytest.fixture
+def storage(tmp_path: Path, db: None, make_task: Callable[..., Task]) -> Iterator[Path]:
+    """The file with its ranges, and the queue's storage."""
+    folder = tmp_path / "storage"
+    folder.mkdir()
+    (folder / "in.txt").write_bytes(LINES)
+    StorageEndpoint.objects.create(name="SE", site_name="SITE_A", path=str(folder), number=12)
+    Queue.objects.create(name="SITE_A", site_name="SITE_A", storage_id="SE", data={"zip_time_gap": 0.2})
+    queue_storages.forget()
+    task = make_task(id=TASK, event_service=1)
+    Dataset.objects.create(id=DATASET, task=task, name="lab.in", type="input", status="ready")
+    File.objects.create(
+        id=FILE, task_id=TASK, dataset_id=DATASET, lfn="in.txt", guid="g", scope="lab", status="running"
+    )
+    insert(RangeBlock(FILE, 1, EVENTS, LENGTH))
+    yield folder
+    queue_storages.forget()
+
+
+@pytest.fixture
+def make_job(storage: Path, make_consumer: Callable[..., int], tmp_path: Path) -> Callable[[], int]:
+    def make() -> int:
+        job = make_consumer(status="activated", site="SITE_A", transformation="event_command", attempt=1, core_count=2)
+        options = """-i "['in.txt']" -o "{'out.txt': 'lab.out.1'}" """
+        command = urllib.parse.quote(COMMAND.format(go=tmp_path / "go"))
+        JobParams.objects.create(id=job, params=f'-p "{command}" {options}')
+        checksum, url = f"ad:{zlib.adler32(LINES):08x}", f"file://localhost{storage}/in.txt"
+        about = {"job_id": job, "task_id": TASK, "scope": "lab"}
+        JobFile.objects.create(
+            **about, type="input", lfn="in.txt", size=len(LINES), checksum=checksum, surl=url, file_id=FILE
+        )
+        JobFile.objects.create(**about, type="output", lfn="lab.out.1", destination_se="SE")
+        JobFile.objects.create(**about, type="log", lfn=f"lab.{job}.log.tgz", destination_se="SE", guid="h")
+        return job
+
+    return make
+
+
+@pytest.fixture
+def start(
+    live_server: LiveServer, make_token: Callable[..., str], tmp_path: Path
+) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    token = make_token("pilot", site="SITE_A")
+
+    def begin() -> subprocess.Popen[bytes]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("JEDI_", "DATABASE_URL"))}
+        env |= {"JEDI_PILOT_TOKEN": token, "JEDI_SERVER_URL": live_server.url, "PYTHONPATH": str(CHECKOUT)}
+        words = [sys.executable, "-m", "tasks_app.worker_node.pilot", "--queue", "SITE_A", "--isolation", "none"]
+        words += ["--work", str(tmp_path / "work"), "--max-jobs", "1", "--heartbeat", "0.5"]
+        started.append(subprocess.Popen(words, env=env, cwd=CHECKOUT, start_new_session=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+def processed() -> dict[int, int]:
+    """The job of each range that is finished or done, by its first event. None is there twice."""
+    rows = Event.objects.filter(status__in=(EventStatus.FINISHED, EventStatus.DONE))
+    found: dict[int, int] = {}
+    for first, last, job in rows.values_list("min_event", "max_event", "job_id"):
+        for event in range(first, last + 1, LENGTH):
+            assert event not in found
+            found[event] = job
+    return found
+
+
+def stored() -> dict[int, bytes]:
+    """What lies in the storage of ranges that the books have as processed, by the first event."""
+    content: dict[int, bytes] = {}
+    for row in JobFile.objects.filter(type="zipoutput"):
+        path = Path((row.surl or "").removeprefix("file://localhost"))
+        assert f"ad:{zlib.adler32(path.read_bytes()):08x}" == row.checksum and row.destination_se == "12/1000"
+        with tarfile.open(path) as tar:
+            for member in tar:
+                first = int(member.name.split("-")[-2])
+                assert first not in content, "no output is there twice"
+                content[first] = (tar.extractfile(member) or tar).read()  # type: ignore[union-attr]
+    return content
+
+
+def test_a_second_pilot_goes_on_where_a_killed_one_was_and_no_range_is_processed_twice(
+    make_job: Callable[[], int], start: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    first = make_job()
+    killed = start()
+    wait_for(lambda: len(processed()) == 15, "the report of the first half")
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(30)
+    blocks = Event.objects.filter(status=EventStatus.SENT, job_id=first).values_list("min_event", "max_event")
+    in_hand = sum(len(range(low, high + 1, LENGTH)) for low, high in blocks)
+    before = processed()
+    assert set(before) == set(range(1, 61, LENGTH)) == set(stored())
+    Job.objects.filter(pk=first).update(status="failed")
+    with hot_cursor() as cursor:
+        ended = end_consumer(cursor, TASK, first, only_failed_count=False)
+    assert (ended.done, ended.released) == (15, in_hand) and in_hand >= 2, "what it had is given to others"
+    (tmp_path / "go").touch()
+    second = make_job()
+    assert start().wait(120) == 0
+    assert Job.objects.get(pk=second).events == 60
+    assert processed() == before | dict.fromkeys(range(61, EVENTS, LENGTH), second)
+    content = stored()
+    assert b"".join(content[one] for one in sorted(content)) == LINES
+
+
+def test_a_job_that_was_handed_out_again_gets_no_ranges_for_its_first_pilot(
+    make_job: Callable[[], int], start: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    job = make_job()
+    pilot = start()
+    wait_for(lambda: len(processed()) == 15, "the report of the first half")
+    Job.objects.filter(pk=job).update(fence=9)
+    assert pilot.wait(120) == 0, "it gives up the job, which is not its own any more"
+    assert len(processed()) == 15
+
+
+def test_a_killed_job_ends(make_job: Callable[[], int], start: Callable[[], subprocess.Popen[bytes]]) -> None:
+    job = make_job()
+    pilot = start()
+    wait_for(lambda: len(processed()) == 15, "the report of the first half")
+    Job.objects.filter(pk=job).update(command_to_pilot="tobekilled")
+    assert pilot.wait(120) == 0
+    assert len(processed()) == 15 and len(stored()) == 15
