@@ -12,8 +12,12 @@ class EventsConfig(AppConfig):
     def ready(self) -> None:
         from events_app.web import added_places
         from jedisite.agents.registry import REGISTRY
+        from tasks_app.audit import extra_invariants
+        from tasks_app.outcomes import end_hooks
 
         added_places.register()
         REGISTRY.look_in("events_app.agents")
+        extra_invariants.register("events_app.audit.range_invariants")
+        end_hooks.register("events_app.ends.end_hook.EventEnds")
         # This is the last of the apps: what all of them need has been imported.
         garbage.look_again()

@@ -22,9 +22,14 @@ _HELD_BY_SYSTEMS = "flow.test_production_systems:test_rows_that_a_production_sys
 _PRODSYS = "flow.test_production_systems:test_rows_that_another_holds_are_passed_over"
 _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 _RANGES = "events_app.lifecycle.test_range_locks"
+_JOBSETS = "events_app.ends.test_jobset_locks"
 
 TESTED: dict[str, str] = {
     "events_app/dispatch/ownership.py:SHOWN": "events_app.api.test_handing_out:test_other_peoples_jobs_are_refused",
+    "events_app/ends/jobset_facts.py:hold": f"{_JOBSETS}:test_the_end_of_a_consumer_waits_for_that_of_another",
+    "events_app/lifecycle/jobset_ranges.py:_END": (
+        f"{_JOBSETS}:test_a_range_that_is_processed_at_this_moment_is_thrown_away_with_its_jobset"
+    ),
     "events_app/lifecycle/range_ends.py:_END": (
         f"{_RANGES}:test_a_range_that_is_finished_at_this_moment_is_done_when_its_consumer_ends"
     ),

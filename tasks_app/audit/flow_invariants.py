@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.audit import (
+    extra_invariants,
     log_invariants,
     merging_invariants,
     staging_invariants,
@@ -61,6 +62,7 @@ _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfail
 _GONE = "('lost', 'missing')"
 _NO_INPUT = "('lost', 'missing', 'removed')"
 _NOT_YET = "('pending', 'staging')"
+_COUNTS = f"f.status IS DISTINCT FROM '{JobFileStatus.AGAIN}'"
 _OTHERS = (state_invariants, log_invariants, merging_invariants, staging_invariants, transfer_invariants)
 
 # ruff: noqa: S608 - every piece is a constant of this module
@@ -127,7 +129,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
           FROM job_files f JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus NOT IN ({_JOB_ENDS})
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE f.type IN ({_INPUTS}) AND c.keeptrack = 1 GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+         WHERE f.type IN ({_INPUTS}) AND c.keeptrack = 1 AND {_COUNTS} GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(
         "finished_file_has_job",
@@ -144,7 +146,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
           FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND f.status IS DISTINCT FROM '{JobFileStatus.AGAIN}'
+         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND {_COUNTS}
          GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(
@@ -153,7 +155,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         f"""
         SELECT c.jeditaskid, c.datasetid, c.fileid, c.attemptnr, c.maxattempt, count(j.pandaid) AS ended
           FROM jedi_dataset_contents c
-          LEFT JOIN job_files f ON f.fileid = c.fileid AND f.jeditaskid = c.jeditaskid AND f.datasetid = c.datasetid
+          LEFT JOIN job_files f ON f.fileid = c.fileid AND f.jeditaskid = c.jeditaskid AND f.datasetid = c.datasetid AND {_COUNTS}
           LEFT JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus IN ({_JOB_ENDS})
          WHERE c.type IN ({_INPUTS}) AND c.keeptrack = 1
          GROUP BY 1, 2, 3, 4, 5 HAVING c.attemptnr > c.maxattempt OR c.attemptnr < count(j.pandaid)""",
@@ -216,12 +218,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "report_of_holding_job",
-        "A job is holding exactly while its final report waits for the adder; a merging job may wait for its merge.",
-        """
+        "A job is holding exactly while its final report waits for the adder; a merging job may wait for its merge, "
+        "and a line of its jobset may end any consumer of events.",
+        r"""
         SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
          WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
             OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM
-                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging'
+                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging' WHEN r.jobstatus LIKE 'es\_%' THEN j.jobstatus
                      WHEN EXISTS (SELECT 1 FROM transfer_rules g WHERE g.pandaid = j.pandaid AND g.kind = 'gather')
                      THEN 'transferring' ELSE 'holding' END)""",
     ),
@@ -269,7 +272,8 @@ INVARIANTS: tuple[Invariant, ...] = (
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
          WHERE f.type IN ('output', 'log') AND (c.status IS DISTINCT FROM f.status
-                OR f.status NOT IN ('finished', 'lost', 'nooutput') OR (f.status = 'nooutput' AND NOT EXISTS (
+                OR f.status NOT IN ('finished', 'lost', 'nooutput') OR (coalesce(j.eventservice, 0) = 0
+                   AND f.status = 'nooutput' AND NOT EXISTS (
                    SELECT 1 FROM jedi_datasets o WHERE o.datasetid = f.datasetid AND f.type = 'output'
                       AND 'an' = ANY(string_to_array(o.attributes, ',')))) OR (f.status = 'finished')::int <>
                 (SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
@@ -283,7 +287,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.fileid, c.pandaid, c.status, j.jobstatus FROM jedi_dataset_contents c
           LEFT JOIN {_JOBS} j ON j.pandaid = c.pandaid
          WHERE c.type IN ('output', 'log', 'lib')
-           AND (c.status = 'defined') <> coalesce(j.jobstatus NOT IN ({_JOB_ENDS}), false)""",
+           AND (c.status = 'defined') <> coalesce(j.jobstatus NOT IN ({_JOB_ENDS}, 'merging'), false)""",
     ),
     Invariant(
         "catalogue_has_producer",
@@ -366,22 +370,13 @@ INVARIANTS: tuple[Invariant, ...] = (
         "SELECT jeditaskid, oldpandaid, newpandaid FROM jedi_job_retry_history WHERE newpandaid <= oldpandaid",
     ),
     Invariant(
-        "schedule_counts_its_records",
-        "A schedule has counted the inputs that it made, and its input stays open as long as the schedule lasts.",
-        f"""
-        SELECT p.jeditaskid, p.records, d.nfiles, p.ended, d.state, t.status FROM periodic_tasks p
-          JOIN jedi_tasks t USING (jeditaskid)
-          JOIN jedi_datasets d ON d.jeditaskid = p.jeditaskid AND d.type = 'pseudo_input' AND d.masterid IS NULL
-         WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
-    ),
-    Invariant(
         "no_stale_claim",
         f"No claim on a task is older than {STALE_AFTER}.",
         f"""
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
-    *(Invariant(*row) for rows in _OTHERS for row in rows.ROWS),
+    *(Invariant(*row) for rows in (*_OTHERS, *extra_invariants.modules()) for row in rows.ROWS),
 )
 
 

@@ -44,7 +44,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
           LEFT JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ({_UNMERGED})
           LEFT JOIN jedi_dataset_contents c
             ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE j.jobstatus = 'merging' AND c.status IS DISTINCT FROM 'nooutput' AND NOT coalesce(CASE c.status
+         WHERE j.jobstatus = 'merging' AND coalesce(j.eventservice, 0) = 0
+           AND c.status IS DISTINCT FROM 'nooutput' AND NOT coalesce(CASE c.status
                WHEN 'ready' THEN EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)
                WHEN 'running' THEN EXISTS (SELECT 1 FROM jobs m WHERE m.pandaid = c.pandaid AND m.jobstatus NOT IN ({_ENDS})
                                               AND m.processingtype = 'pmerge')

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tasks_app.domain.states import JOB_MOVES, TASK_MOVES
+from tasks_app.domain.states import JOB_MOVES, TASK_FINAL, TASK_MOVES
+
+_TASK_ENDS = ", ".join(f"'{status}'" for status in sorted(TASK_FINAL))
 
 # ruff: noqa: S608 - every piece is a constant of this module
 
@@ -76,5 +78,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
          WHERE d.type IN ('output', 'log')
            AND NOT EXISTS (SELECT 1 FROM catalogue_members m
                             WHERE m.from_cataloguedataset_id = b.id AND m.to_cataloguedataset_id = c.id)""",
+    ),
+    (
+        "schedule_counts_its_records",
+        "A schedule has counted the inputs that it made, and its input stays open as long as the schedule lasts.",
+        f"""
+        SELECT p.jeditaskid, p.records, d.nfiles, p.ended, d.state, t.status FROM periodic_tasks p
+          JOIN jedi_tasks t USING (jeditaskid)
+          JOIN jedi_datasets d ON d.jeditaskid = p.jeditaskid AND d.type = 'pseudo_input' AND d.masterid IS NULL
+         WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
     ),
 )

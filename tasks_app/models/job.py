@@ -145,6 +145,7 @@ class Job(JobColumns):
             models.Index(fields=["site", "status"], condition=Q(status__in=OPEN_VALUES), name="jobs_open_by_site"),
             models.Index(fields=["task_id", "status", "id"], name="jobs_task_status"),
             models.Index(fields=["status", "id"], name="jobs_status"),
+            models.Index(fields=["jobset_id"], condition=Q(event_service__gt=0), name="jobs_jobset"),
             # For lists, and for when a queue last started a job. Written once a job, when it ends; heartbeats change none
             # of these columns.
             models.Index(

@@ -5,6 +5,7 @@ Each input file counts for the attempt that ran it: a row is written only while 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -89,12 +90,12 @@ def _tell(
 
 class Before(NamedTuple):
     """What a job was before its end: its state, whether it is a merge job, the owner of its task, and of a job of event
-    service the fields of `EventJob` that follow its status."""
+    service the fields of `EventJob` that follow its status, as JSON."""
 
     status: str
     merges: bool
     owner: str
-    events: list[Any] | None
+    events: str | None
 
 
 def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
@@ -117,7 +118,7 @@ def _end_event_jobs(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome], bef
     for job_id, row in before.items():
         outcome = wanted.get(job_id)
         if row.events is not None and outcome is not None and outcome.task_id and row.status not in JOB_FINAL:
-            asked.append(Ending(outcome, EventJob(job_id, outcome.task_id, row.status, *row.events)))
+            asked.append(Ending(outcome, EventJob(job_id, outcome.task_id, row.status, *json.loads(row.events))))
     ends = end_hooks.ends(cursor, asked)
     for ending in asked:
         del wanted[ending.job.job_id]

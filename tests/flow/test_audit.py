@@ -32,7 +32,18 @@ _A_RULE = """
     SELECT 'copy', '', 'SE', 'Production Input', '', '', false, r.* FROM (VALUES"""
 _A_REPLICA = "INSERT INTO file_replicas (scope, lfn, endpoint, url, status, reason) SELECT scope, lfn"
 
+_A_RANGE = """
+    INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, job_processid, def_min_eventid, def_max_eventid, status)"""
+
 BREAKS: dict[str, str] = {
+    "handed_out_range_has_job": f"{_A_RANGE} VALUES (1, 1, 1, {_ENDED_JOB}, 1, 1, 9, 1)",
+    "range_lives_once": f"{_A_RANGE} VALUES (1, 1, 1, 5, 1, 1, 9, 0), (1, 1, 1, 5, 9, 9, 12, 6)",
+    "jobset_has_owner": f"""
+        UPDATE jobs SET eventservice = 1, jobsetid = 7 WHERE pandaid = {_RUNNING_JOB};
+        {_A_RANGE} SELECT jeditaskid, datasetid, fileid, pandaid, 1, 1, 9, 1 FROM jedi_dataset_contents
+         WHERE type = 'input' AND pandaid = {_RUNNING_JOB};
+        UPDATE jedi_dataset_contents SET pandaid = {_OPEN_JOB} WHERE type = 'input' AND pandaid = {_RUNNING_JOB}""",
+    "merging_consumer_is_awaited": "UPDATE jobs SET eventservice = 1, jobsetid = 7 WHERE jobstatus = 'merging'",
     "input_counters": f"UPDATE jedi_datasets SET nfilesused = nfilesused + 1 WHERE {_INPUT}",
     "output_counters": "UPDATE jedi_datasets SET nfilesfinished = nfilesfinished - 1 WHERE type = 'log' AND nfilesfinished > 0",
     "production_systems_are_served": "INSERT INTO t_task (status, jedi_task_parameters) VALUES ('broken', '{}')",

@@ -1,0 +1,69 @@
+"""What `tasks_app` asks of the ends of jobs of event service: see `tasks_app.outcomes.end_hooks`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import psycopg
+
+from events_app.ends import consumer_end, jobset_facts, jobset_kill, jobset_lines, merge_end
+from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES
+from events_app.ends.jobset_turn import Turn
+from events_app.lifecycle.range_ends import end_consumer
+from events_app.rules.event_jobs import EventJobKind
+from tasks_app.domain.states import JobStatus
+from tasks_app.outcomes.end_hooks import EVENT_MERGE, Ending, Ends
+from tasks_app.outcomes.job_outcome import Outcome
+
+CONSUMERS: Final = frozenset({EventJobKind.CONSUMER, EventJobKind.CO_JUMBO})
+"""Kinds of jobs whose jobsets are kept here."""
+BY_THEMSELVES: Final = frozenset({JobStatus.FINISHED, JobStatus.FAILED})
+"""How jobs end that nobody kills."""
+
+
+class EventEnds:
+    """The hook. Jobsets are held before anything is read of them, all of a transaction at once."""
+
+    @property
+    def words(self) -> Collection[str]:
+        """The words of lines that end jobs later."""
+        return LINES
+
+    def of_line(self, job_id: int, task_id: int, word: str, said: Mapping[str, Any]) -> Outcome:
+        """How the job of a line ends."""
+        return jobset_lines.outcome_of(job_id, task_id, word, said)
+
+    def ends(self, cursor: psycopg.Cursor[Any], endings: Sequence[Ending]) -> Ends:
+        """What becomes of jobs, one after the other in the order of their numbers, so that each sees what the one before
+        it has left."""
+        jobset_facts.hold(cursor, (ending.job.jobset_id for ending in endings))
+        turn = Turn(
+            cursor,
+            batch={ending.job.job_id for ending in endings},
+            rules=jobset_facts.rules_of({ending.job.task_id for ending in endings}),
+            queues=jobset_facts.queues_of({ending.job.site for ending in endings}),
+            awaited=jobset_lines.awaited(
+                cursor,
+                {e.job.job_id for e in endings if e.job.status == JobStatus.MERGING and not e.outcome.merge_is_over},
+            ),
+        )
+        for ending in endings:
+            became = _end(turn, ending)
+            turn.ended.add(ending.job.job_id)
+            if became is not None:
+                turn.outcomes.append(became)
+        return Ends(turn.outcomes, turn.jobs, turn.logs)
+
+
+def _end(turn: Turn, ending: Ending) -> Outcome | None:
+    said, job = ending
+    if said.merge_is_over or job.event_service not in {EVENT_MERGE, *CONSUMERS}:
+        return said
+    if said.sub_status in ENDED_BY_LINE:
+        if job.event_service in CONSUMERS:
+            end_consumer(turn.cursor, job.task_id, job.job_id, only_failed_count=True)
+        return said
+    if job.event_service == EVENT_MERGE:
+        return merge_end.end(turn, ending)
+    return consumer_end.end(turn, ending) if said.status in BY_THEMSELVES else jobset_kill.end(turn, ending)

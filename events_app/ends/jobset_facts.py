@@ -1,0 +1,107 @@
+"""What is read of jobsets while their consumers end: who of them is at work, their files, and the rules of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import psycopg
+
+from brokerage_app.models import Queue
+from events_app.ends.jobset_lines import LINES
+from jedisite.database.sql import texts
+from tasks_app.domain.states import JOB_FINAL, JobStatus
+from tasks_app.models import Task
+from tasks_app.outcomes.end_hooks import EVENT_MERGE
+from tasks_app.params.splitrule import SplitRule
+
+RETRIED_AT: Final = ("online", "brokeroff")
+"""States of queues at which another consumer may follow one that has ended."""
+
+
+def hold(cursor: psycopg.Cursor[Any], jobsets: Iterable[int]) -> None:
+    """Wait until nobody else ends a job of these jobsets, and let nobody do so before this transaction ends.
+
+    The rows of the jobs are locked before, whoever ends them; so two consumers that end at once see each other's ranges.
+    """
+    keys = [f"jobset {jobset}" for jobset in sorted(set(jobsets))]
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(k, 0)) FROM unnest(%s::text[]) k", [texts(keys)])
+
+
+class Member(NamedTuple):
+    """Another job of a jobset that has not ended. `is_told`: a line says already how it ends."""
+
+    job_id: int
+    status: JobStatus
+    event_service: int
+    is_told: bool
+
+    @property
+    def is_active(self) -> bool:
+        """It may still process ranges."""
+        return not self.is_told and self.status != JobStatus.MERGING and self.event_service != EVENT_MERGE
+
+
+_MEMBERS: Final = f"""
+SELECT j.pandaid, j.jobstatus, j.eventservice, EXISTS (
+       SELECT FROM job_output_report r WHERE r.pandaid = j.pandaid AND r.jobstatus = ANY(%s::text[]))
+  FROM jobs j
+ WHERE j.jobsetid = %s AND j.eventservice > 0 AND j.jobstatus NOT IN ({", ".join(f"'{s}'" for s in sorted(JOB_FINAL))})
+ ORDER BY j.pandaid
+"""  # noqa: S608 - states
+
+
+def members(cursor: psycopg.Cursor[Any], jobset_id: int, but: Collection[int]) -> list[Member]:
+    """The jobs of a jobset that have not ended, but for those that end in this transaction already."""
+    cursor.execute(_MEMBERS, [texts(sorted(LINES)), jobset_id])
+    return [Member(job, JobStatus(status), *rest) for job, status, *rest in cursor.fetchall() if job not in but]
+
+
+class JobsetFile(NamedTuple):
+    """A file whose ranges a job processes or merges, and the job that has it; None when it is not in use."""
+
+    file_id: int
+    owner: int | None
+
+
+def files_of(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> list[JobsetFile]:
+    """The files of a job whose ranges are processed."""
+    cursor.execute(
+        """SELECT c.fileid, CASE WHEN c.status = 'running' THEN c.pandaid END
+             FROM (SELECT DISTINCT datasetid, fileid FROM job_files
+                    WHERE pandaid = %s AND type IN ('input', 'pseudo_input') AND fileid IS NOT NULL) f
+             JOIN jedi_dataset_contents c ON c.jeditaskid = %s AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+            WHERE c.keeptrack = 1 ORDER BY c.fileid""",
+        [job_id, task_id],
+    )
+    return [JobsetFile._make(row) for row in cursor.fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a task says of its ranges: see the keys of these names."""
+
+    keeps_events: bool = False
+    accepts_partial: bool = False
+    only_failed_count: bool = False
+
+
+def rules_of(tasks: Collection[int]) -> dict[int, Rules]:
+    """The rules of these tasks. One query."""
+    rows = Task.objects.filter(pk__in=sorted(tasks)).values_list("pk", "split_rule")
+    parsed = {task: SplitRule.parse(rule) for task, rule in rows}
+    return {task: Rules(rule.flag("ND"), rule.flag("AP"), rule.flag("XF")) for task, rule in parsed.items()}
+
+
+class AtQueue(NamedTuple):
+    """Whether another consumer may follow at a queue, and whether the queue may take its slots back at any time."""
+
+    takes_more: bool = True
+    preemptable: bool = False
+
+
+def queues_of(names: Collection[str]) -> dict[str, AtQueue]:
+    """The queues of these names that there are. One query."""
+    rows = Queue.objects.filter(pk__in=sorted(names)).values_list("pk", "status", "job_seed", "pledged_cores")
+    return {name: AtQueue(status in RETRIED_AT and seed != "std", cores == -1) for name, status, seed, cores in rows}

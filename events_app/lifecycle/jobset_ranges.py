@@ -1,0 +1,77 @@
+"""What happens to all ranges of a jobset at once: it is killed or fails, its output is merged, or cannot be read.
+
+The caller holds the jobset (`ends.jobset_facts.hold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import psycopg
+
+from events_app.lifecycle.range_moves import after, before, is_in
+from events_app.rules.event_states import EventAct, EventStatus
+from jedisite.database.sql import numbers
+
+# ruff: noqa: S608 - every piece is a constant of ours
+# What is ready is locked in the order in which it is handed out, what is handed out in that in which it is reported.
+_END: Final = f"""
+WITH theirs AS MATERIALIZED (
+    SELECT row_id, status FROM jedi_events
+     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND event_offset = %(jobset)s
+       AND ({before(EventAct.CANCEL)} OR {before(EventAct.DISCARD)})
+     ORDER BY {is_in({EventStatus.READY})} DESC, CASE WHEN {is_in({EventStatus.READY})} THEN fileid END,
+              CASE WHEN {is_in({EventStatus.READY})} THEN job_processid END, row_id FOR UPDATE)
+UPDATE jedi_events e
+   SET status = CASE WHEN {before(EventAct.CANCEL, row="e.")} THEN {after(EventAct.CANCEL)}
+                     WHEN %(keeps)s AND {before(EventAct.COMPLETE, row="e.")} THEN {after(EventAct.COMPLETE)}
+                     WHEN NOT %(keeps)s AND {before(EventAct.DISCARD, row="e.")} THEN {after(EventAct.DISCARD)}
+                     ELSE e.status END
+  FROM theirs t WHERE e.jeditaskid = %(task)s AND e.row_id = t.row_id
+"""
+_DISCARD: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.DISCARD)}
+ WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.DISCARD)}
+"""
+# The output of ranges that were merged can be deleted.
+_MERGE: Final = f"""
+WITH merged AS (
+    UPDATE jedi_events SET status = {after(EventAct.MERGE)},
+           file_not_deleted = CASE WHEN objstore_id IS NOT NULL THEN 'Y' END
+     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.MERGE)} RETURNING pandaid)
+SELECT DISTINCT pandaid FROM merged
+"""
+_CORRUPT: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.CORRUPT)}
+ WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND ziprow_id = ANY(%(zips)s::bigint[])
+   AND {before(EventAct.CORRUPT)}
+"""
+
+
+def end_jobset(
+    cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: Collection[int], *, keeps_events: bool
+) -> None:
+    """The jobset processes nothing any more: what is not processed is cancelled, and the rest is thrown away.
+
+    With `keeps_events` (notDiscardEvents) that is done instead: the next jobset of the files need not process it.
+    """
+    values = {"task": task_id, "jobset": jobset_id, "files": numbers(files), "keeps": keeps_events}
+    cursor.execute(_END, values)
+
+
+def discard(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+    """What is processed of these files is thrown away, whatever jobset it is of."""
+    cursor.execute(_DISCARD, {"task": task_id, "files": numbers(files)})
+
+
+def merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> list[int]:
+    """What is done of these files is merged. Returns the jobs that have processed it."""
+    cursor.execute(_MERGE, {"task": task_id, "files": numbers(files)})
+    return [job for (job,) in cursor.fetchall()]
+
+
+def corrupt(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], zips: Collection[int]) -> int:
+    """What lies in these zip files, given as rows of `job_files`, cannot be read. Returns how many blocks that are."""
+    cursor.execute(_CORRUPT, {"task": task_id, "files": numbers(files), "zips": numbers(zips)})
+    return cursor.rowcount

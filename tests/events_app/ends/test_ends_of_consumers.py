@@ -1,0 +1,366 @@
+"""Ends of consumers as they are booked: the worked cases of the documents, on the rows of jobs, files and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from brokerage_app.models import Queue
+from events_app.models import Event
+from events_app.rules.event_states import EventStatus
+from events_app.rules.reported_items import RangeReport
+from tasks_app.models import Job, JobFile, JobOutputReport, JobParams
+from tasks_app.outcomes.job_outcome import Outcome
+from tests.events_app.jobsets import (
+    Jobset,
+    books_lines,
+    check,
+    end,
+    ends,
+    follower,
+    merged,
+    said_of,
+    works,
+)
+from tests.events_app.ranges import FINISHED, JOBSET, rows, say
+
+pytestmark = pytest.mark.django_db
+FAILED = RangeReport(EventStatus.FAILED)
+FATAL = RangeReport(EventStatus.FAILED, attempts=1)
+S = EventStatus
+Make = Callable[..., Jobset]
+
+
+def states(jobset: Jobset) -> list[tuple[int, int, int, int, int]]:
+    return [row[1:] for row in rows() if row[0] == jobset.file.id]
+
+
+def test_one_consumer_does_all_and_its_output_is_merged(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    job = jobset.first
+    assert works(job, 10, dict.fromkeys((1, 11, 21), FINISHED)) == [1, 11, 21]
+    assert ends(job) == ("merging", "es_merge", 112)
+    merge = follower(job)
+    assert jobset.owner() == merge
+    assert states(jobset) == [(1, 25, S.DONE, job, 3)]
+    row = Job.objects.get(pk=merge)
+    assert (row.status, row.event_service, row.attempt, row.max_attempt, row.current_priority) == (
+        "activated",
+        2,
+        2,
+        2,
+        5000,
+    )
+    assert (row.core_count, row.min_ram_mb, row.special_handling) == (None, 2000, "esmerge")
+    assert (row.transformation, JobParams.objects.get(pk=merge).params) == (
+        "http://site/trf/user/merge_events",
+        "out.000001.root",
+    )
+    check()
+    assert merged(merge)[0] == "finished"
+    assert states(jobset) == [(1, 25, S.MERGED, job, 3)]
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.attempt) == ("finished", 1)
+    assert said_of(job)[0] == "merging", "another batch ends it"
+    books_lines()
+    assert said_of(job) == ("finished", "es_merge", 112)
+    jobset.inputs.refresh_from_db()
+    jobset.logs.refresh_from_db()
+    assert (jobset.inputs.files_finished, jobset.inputs.events_used, jobset.inputs.files_on_hold) == (1, 25, 0)
+    assert (jobset.logs.files, jobset.logs.files_used) == (2, 2)
+    check()
+
+
+def test_the_first_of_two_consumers_waits_for_the_second_and_both_are_merged(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    first, second = jobset.first, jobset.another()
+    works(first, 2, dict.fromkeys((1, 11), FINISHED))
+    works(second, 2, {})
+    assert ends(first) == ("merging", "es_wait", 115)
+    assert jobset.owner() == second
+    check()
+    say(second, {(jobset.file.id, 21, 3): FINISHED})
+    assert ends(second) == ("merging", "es_merge", 112)
+    merge = follower(second)
+    assert jobset.owner() == merge
+    merged(merge)
+    books_lines()
+    assert [said_of(job)[:2] for job in (first, second)] == [("finished", "es_wait"), ("finished", "es_merge")]
+    check()
+
+
+def test_what_failed_and_what_was_not_reported_is_tried_again_by_another_consumer(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    job = jobset.first
+    works(job, 3, {1: FINISHED, 11: FAILED})
+    assert ends(job) == ("merging", "es_retry", 111)
+    new = follower(job)
+    assert states(jobset) == [
+        (1, 10, S.DONE, job, 3),
+        (11, 20, S.READY, JOBSET, 2),
+        (11, 20, S.FAILED, job, 3),
+        (21, 25, S.READY, JOBSET, 2),
+    ]
+    row = Job.objects.get(pk=new)
+    assert (row.status, row.attempt, row.current_priority, row.site) == ("activated", 2, 901, "SITE_A")
+    assert jobset.owner() == new and jobset.file.status == "running"
+    assert JobFile.objects.get(job_id=new, type="output").lfn == "out.000001.root"
+    check()
+
+
+def test_a_consumer_that_processed_nothing_is_closed_and_another_one_follows(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    works(jobset.first, 3, {})
+    assert ends(jobset.first) == ("closed", "es_noevent", 123)
+    assert states(jobset) == [(1, 25, S.READY, JOBSET, 2)]
+    assert jobset.owner() == follower(jobset.first)
+    check()
+
+
+def test_a_consumer_that_processed_nothing_at_its_last_attempt_fails_and_its_file_comes_back(jobset_of: Make) -> None:
+    jobset = jobset_of(attempt=4)
+    works(jobset.first, 3, {})
+    Job.objects.update(pilot_error_code=1305)
+    assert ends(jobset.first, "failed") == ("failed", None, 118)
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.attempt, jobset.file.failed_attempt) == ("ready", 1, 1)
+    assert states(jobset) == [(1, 25, S.CANCELLED, JOBSET, 2)]
+    check()
+
+
+def test_without_an_error_it_is_closed_instead(jobset_of: Make) -> None:
+    jobset = jobset_of(attempt=4)
+    assert ends(jobset.first) == ("closed", None, 118)
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.failed_attempt) == ("ready", 0)
+
+
+@pytest.mark.parametrize("rules", ["", "XF=1"])
+def test_a_fatal_range_fails_the_only_consumer(jobset_of: Make, rules: str) -> None:
+    jobset = jobset_of(20, rules=rules)
+    works(jobset.first, 2, {1: FINISHED, 11: FATAL})
+    assert ends(jobset.first) == ("failed", None, 118)
+    assert states(jobset) == [
+        (1, 10, S.DISCARDED, jobset.first, 3),
+        (11, 20, S.CANCELLED, JOBSET, 0),
+        (11, 20, S.FAILED, jobset.first, 1),
+    ]
+    assert "1 range has no attempt left" in Job.objects.get(pk=jobset.first).task_buffer_error_diag
+    check()
+
+
+def test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted(jobset_of: Make) -> None:
+    jobset = jobset_of(20, rules="AP=1")
+    works(jobset.first, 2, {1: FINISHED, 11: FATAL})
+    assert ends(jobset.first) == ("merging", "partial", 112)
+    assert (11, 20, S.FATAL, JOBSET, 0) in states(jobset)
+    merged(follower(jobset.first))
+    books_lines()
+    assert said_of(jobset.first)[:2] == ("finished", "partial")
+
+
+def test_what_is_done_is_kept_when_a_jobset_fails_where_the_task_says_so(jobset_of: Make) -> None:
+    jobset = jobset_of(20, rules="ND=1")
+    works(jobset.first, 2, {1: FINISHED, 11: FATAL})
+    assert ends(jobset.first) == ("failed", None, 118)
+    assert (1, 10, S.DONE, jobset.first, 3) in states(jobset)
+
+
+def test_ranges_that_fail_at_their_last_attempt_fail_the_jobset(jobset_of: Make) -> None:
+    jobset = jobset_of(20, attempts=1)
+    works(jobset.first, 2, {1: FAILED, 11: FAILED})
+    assert ends(jobset.first) == ("failed", None, 119)
+    check()
+
+
+def test_a_range_that_is_released_at_its_last_attempt_is_hopeless(jobset_of: Make) -> None:
+    jobset = jobset_of(20, attempts=1)
+    works(jobset.first, 2, {1: FINISHED})
+    assert ends(jobset.first) == ("failed", None, 118)
+
+
+def test_a_range_that_is_released_keeps_its_attempts_where_only_failures_count(jobset_of: Make) -> None:
+    other = jobset_of(20, attempts=1, rules="XF=1")
+    works(other.first, 2, {1: FINISHED})
+    assert ends(other.first) == ("merging", "es_retry", 111)
+    assert (11, 20, S.READY, JOBSET, 1) in states(other)
+
+
+def test_another_consumer_that_takes_nothing_is_not_needed_when_all_is_processed(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second, third = jobset.another(status="activated", fence=0, heartbeat_at=None), jobset.another()
+    works(third, 3, dict.fromkeys((1, 11, 21), FINISHED))
+    assert ends(third) == ("merging", "es_merge", 112)
+    assert jobset.owner() == follower(third), "the first had it"
+    assert set(JobOutputReport.objects.values_list("id", "status")) == {
+        (jobset.first, "es_unused"),
+        (second, "es_unused"),
+    }
+    books_lines()
+    assert [said_of(job) for job in (jobset.first, second)] == [("closed", "es_unused", 116)] * 2
+    assert f"job {follower(third)} merges them" in Job.objects.get(pk=second).task_buffer_error_diag
+    check()
+
+
+def test_a_consumer_that_did_nothing_leaves_the_file_to_one_that_is_at_work(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second = jobset.another()
+    works(second, 3, {})
+    assert ends(jobset.first) == ("closed", "es_inaction", 117)
+    assert jobset.owner() == second
+    check()
+
+
+def test_a_jobset_that_nobody_goes_on_with_fails(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    Queue.objects.create(name="SITE_A", site_name="A", job_seed="std")
+    works(jobset.first, 3, {1: FINISHED})
+    assert ends(jobset.first) == ("failed", None, 125)
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "ready"
+    assert "2 ranges are left" in Job.objects.get(pk=jobset.first).task_buffer_error_diag
+    check()
+
+
+@pytest.mark.parametrize(
+    ("status", "made"), [("online", True), ("brokeroff", True), ("offline", False), ("test", False)]
+)
+def test_another_consumer_follows_where_the_queue_takes_it(jobset_of: Make, status: str, made: bool) -> None:
+    jobset = jobset_of()
+    Queue.objects.create(name="SITE_A", site_name="A", status=status)
+    works(jobset.first, 3, {1: FINISHED})
+    assert (ends(jobset.first)[0] == "merging") is made
+
+
+def test_one_that_never_began_is_closed_and_others_go_on(jobset_of: Make) -> None:
+    jobset = jobset_of(status="defined", fence=0, heartbeat_at=None)
+    second = jobset.another()
+    assert ends(jobset.first, "failed", component="ddm", code=200, diag="no input") == ("closed", "es_badstatus", None)
+    assert jobset.owner() == second
+    check()
+
+
+def test_a_consumer_whose_ranges_were_done_before_goes_to_its_merge(jobset_of: Make) -> None:
+    jobset = jobset_of(rules="ND=1", special_handling="eventservice,at")
+    Event.objects.update(status=S.DONE, job_id=77)
+    assert ends(jobset.first) == ("closed", "es_merge", 112)
+    assert jobset.owner() == follower(jobset.first)
+    assert Job.objects.get(pk=follower(jobset.first)).special_handling == "at,esmerge"
+
+
+def test_a_lost_heartbeat_fails_a_consumer_that_has_done_nothing_and_another_one_follows(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    works(jobset.first, 2, {})
+    lost = {"component": "jobdispatcher", "code": 100, "diag": "no heartbeat for 2 hours"}
+    assert ends(jobset.first, "failed", **lost)[:2] == ("failed", "es_heartbeat")
+    assert Job.objects.get(pk=jobset.first).dispatcher_error_code == 100
+    new = follower(jobset.first)
+    assert jobset.owner() == new and jobset.file.status == "running", "its jobset goes on"
+    assert states(jobset) == [(1, 20, S.READY, JOBSET, 2), (21, 25, S.READY, JOBSET, 3)]
+    check()
+
+
+def test_a_lost_heartbeat_loses_nothing_that_was_processed(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    works(jobset.first, 3, {1: FINISHED, 11: FINISHED})
+    lost = {"component": "jobdispatcher", "code": 100, "diag": "no heartbeat for 2 hours"}
+    assert ends(jobset.first, "failed", **lost)[:2] == ("merging", "es_retry")
+    assert (1, 20, S.DONE, jobset.first, 3) in states(jobset)
+    check()
+
+
+def test_a_consumer_that_its_pilot_failed_fails_although_another_one_goes_on(jobset_of: Make) -> None:
+    jobset = jobset_of(sub_status="pilot_failed")
+    works(jobset.first, 3, {1: FINISHED})
+    assert ends(jobset.first, "failed")[:2] == ("failed", "pilot_failed")
+    assert jobset.owner() == follower(jobset.first)
+    check()
+
+
+def test_the_kill_of_one_consumer_is_that_of_its_jobset(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second = jobset.another()
+    works(second, 1, {1: FINISHED})
+    works(jobset.first, 1, {})
+    killed = {"component": "taskbuffer", "code": 100, "diag": "killed by ada"}
+    assert ends(second, "cancelled", **killed) == ("cancelled", None, 100)
+    assert states(jobset) == [
+        (1, 10, S.DISCARDED, second, 3),
+        (11, 20, S.CANCELLED, jobset.first, 3),
+        (21, 25, S.CANCELLED, JOBSET, 3),
+    ]
+    assert jobset.owner() == jobset.first and jobset.file.status == "running", "until that has ended"
+    books_lines()
+    assert said_of(jobset.first) == ("cancelled", "es_killed", 120)
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.attempt, jobset.file.failed_attempt) == ("ready", 1, 0)
+    check()
+
+
+def test_a_kill_keeps_what_was_processed_where_the_task_says_so(jobset_of: Make) -> None:
+    jobset = jobset_of(rules="ND=1")
+    works(jobset.first, 2, {1: FINISHED})
+    ends(jobset.first, "cancelled", component="taskbuffer", code=100)
+    assert states(jobset)[0] == (1, 10, S.DONE, jobset.first, 3)
+    assert {row[2] for row in states(jobset)[1:]} == {S.CANCELLED}
+
+
+def test_all_consumers_of_a_task_that_are_killed_at_once_end_without_a_line(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second = jobset.another()
+    works(second, 3, dict.fromkeys((1, 11), FINISHED))
+    task = jobset.task.id
+    assert end(*[Outcome(job, task, "cancelled", "taskbuffer", 150) for job in (jobset.first, second)]) == 2
+    assert not JobOutputReport.objects.exists()
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "ready"
+    check()
+
+
+def test_a_queued_consumer_that_is_to_be_made_anew_leaves_its_part_to_others(jobset_of: Make) -> None:
+    jobset = jobset_of(status="activated", fence=0, heartbeat_at=None)
+    second = jobset.another()
+    works(second, 1, {})
+    assert ends(jobset.first, "closed", component="taskbuffer", code=151, sub_status="toreassign")[:2] == (
+        "closed",
+        "toreassign",
+    )
+    assert jobset.owner() == second
+    assert not JobOutputReport.objects.exists()
+    check()
+    Job.objects.filter(pk=second).update(status="activated", fence=0, heartbeat_at=None, start_time=None)
+    assert ends(second, "closed", component="taskbuffer", code=151, spares_attempt=True)[0] == "closed"
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.max_attempt) == ("ready", 4), "nobody is left"
+
+
+def test_a_jobset_that_fails_takes_the_jobs_along_that_wait_for_its_merge(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second, idle = jobset.another(), jobset.another()
+    works(jobset.first, 1, {1: FINISHED})
+    works(second, 2, {})
+    assert ends(jobset.first) == ("merging", "es_wait", 115)
+    Event.objects.filter(job_id=second).update(attempt=1)
+    assert ends(second)[1:] == ("es_inaction", 117)
+    assert jobset.owner() == idle
+    assert ends(idle) == ("failed", None, 118)
+    books_lines()
+    assert said_of(jobset.first) == ("failed", "es_ass_failed", 121)
+    assert {row[2] for row in states(jobset)} == {S.DISCARDED, S.CANCELLED}
+    check()
+
+
+def test_a_consumer_that_ends_after_its_jobset_changes_nothing(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    late = jobset.another()
+    works(jobset.first, 3, dict.fromkeys((1, 11, 21), FINISHED))
+    ends(jobset.first)
+    JobOutputReport.objects.all().delete()
+    merge = follower(jobset.first)
+    assert ends(late) == ("closed", "es_inaction", 117)
+    assert jobset.owner() == merge and states(jobset) == [(1, 25, S.DONE, jobset.first, 3)]
+    merged(merge)
+    later = jobset.another()
+    assert ends(later, "failed") == ("closed", "es_inaction", 117)
+    assert states(jobset) == [(1, 25, S.MERGED, jobset.first, 3)]

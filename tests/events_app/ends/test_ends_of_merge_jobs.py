@@ -1,0 +1,196 @@
+"""Merge jobs of events: what they read and run, and what becomes of ranges and consumers when they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from brokerage_app.models import GlobalShare
+from events_app.models import Event
+from events_app.rules.event_states import EventStatus
+from tasks_app.models import Job, JobFile, JobOutputReport, JobParams
+from tests.events_app.jobsets import Jobset, books_lines, check, ends, follower, merged, said_of, works
+from tests.events_app.ranges import DATASET, FINISHED, JOBSET, TASK
+
+pytestmark = pytest.mark.django_db
+S = EventStatus
+Make = Callable[..., Jobset]
+
+
+def zipped(jobset: Jobset, job: int, name: str, *firsts: int) -> JobFile:
+    """A job has put its ranges with these first events into a zip file."""
+    row = JobFile.objects.create(
+        job_id=job,
+        task_id=jobset.task.id,
+        type="zipoutput",
+        lfn=name,
+        scope="transient",
+        destination_se="11/1000",
+        size=5,
+        checksum="ad:ab",
+        surl=f"file:/{name}",
+    )
+    Event.objects.filter(job_id=job, min_event__in=firsts).update(zip_row_id=row.id, objstore_id=11)
+    return row
+
+
+def two_zips(jobset: Jobset) -> int:
+    """The only consumer does all, in two zip files. Returns the merge job."""
+    works(jobset.first, 1, {1: FINISHED})
+    zipped(jobset, jobset.first, "z1.zip", 1)
+    works(jobset.first, 5, {11: FINISHED, 21: FINISHED})
+    zipped(jobset, jobset.first, "z2.zip", 11, 21)
+    assert ends(jobset.first)[:2] == ("merging", "es_merge")
+    return follower(jobset.first)
+
+
+def blocks(jobset: Jobset) -> list[tuple[int, int]]:
+    return list(
+        Event.objects.filter(file_id=jobset.file.id).order_by("min_event", "id").values_list("min_event", "status")
+    )
+
+
+def test_a_merge_job_reads_each_zip_file_once(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    read = JobFile.objects.filter(job_id=merge, type="zipinput").order_by("lfn")
+    columns = ("lfn", "scope", "destination_se", "size", "checksum", "surl", "status")
+    assert list(read.values_list(*columns)) == [
+        (name, "transient", "11/1000", 5, "ad:ab", f"file:/{name}", "ready") for name in ("z1.zip", "z2.zip")
+    ]
+    merged(merge)
+    assert set(Event.objects.values_list("status", "file_not_deleted")) == {(S.MERGED, "Y")}
+
+
+def test_of_a_range_that_was_done_twice_the_later_job_counts(jobset_of: Make) -> None:
+    jobset = jobset_of(10)
+    works(jobset.first, 1, {1: FINISHED})
+    done = {"dataset_id": DATASET, "file_id": jobset.file.id, "events_per_range": 10, "event_offset": JOBSET}
+    Event.objects.create(
+        task_id=TASK, process_id=1, min_event=1, max_event=10, job_id=0, attempt=3, status=S.DONE, objstore_id=7, **done
+    )
+    ends(jobset.first)
+    (name,) = JobFile.objects.filter(job_id=follower(jobset.first), type="zipinput").values_list("lfn", flat=True)
+    assert name == f"out.000001.root.{TASK}-{jobset.first}-{jobset.file.id}-1-3"
+
+
+def test_what_the_task_runs_to_merge_stands_between_tags(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    JobParams.objects.filter(pk=jobset.first).update(
+        params="--in a <PANDA_ESMERGE_TRF>Merge_tf.py</PANDA_ESMERGE_TRF> <PANDA_ESMERGE_JOBP>--out b</PANDA_ESMERGE_JOBP>"
+    )
+    merge = two_zips(jobset)
+    assert (Job.objects.get(pk=merge).transformation, JobParams.objects.get(pk=merge).params) == (
+        "Merge_tf.py",
+        "--out b",
+    )
+
+
+def test_merge_jobs_have_the_express_share_where_there_is_one(jobset_of: Make) -> None:
+    GlobalShare.objects.create(name="Express", value=5)
+    assert Job.objects.get(pk=two_zips(jobset_of())).gshare == "Express"
+
+
+def test_a_merge_that_fails_throws_the_events_away_and_the_file_comes_back(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    assert merged(merge, "failed")[0] == "failed"
+    assert {status for _, status in blocks(jobset)} == {S.DISCARDED}
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.attempt, jobset.file.failed_attempt) == ("ready", 1, 1)
+    books_lines()
+    assert said_of(jobset.first) == ("failed", "es_merge_failed", 300)
+    check()
+
+
+def test_a_merge_that_fails_leaves_the_events_for_the_next_where_the_task_says_so(jobset_of: Make) -> None:
+    jobset = jobset_of(rules="ND=1")
+    merge = two_zips(jobset)
+    merged(merge, "failed")
+    assert {status for _, status in blocks(jobset)} == {S.DONE}
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "ready"
+    assert not JobOutputReport.objects.exists() and said_of(jobset.first)[0] == "merging"
+    check()
+
+
+@pytest.mark.parametrize("said", ["of the diag", "of the pilot"])
+@pytest.mark.parametrize("code", [1103, 1145, 1171, 1175])
+@pytest.mark.parametrize(("rules", "others"), [("", S.DISCARDED), ("ND=1", S.DONE)])
+def test_ranges_of_a_zip_file_that_cannot_be_read_are_corrupted(
+    jobset_of: Make, rules: str, others: EventStatus, code: int, said: str
+) -> None:
+    jobset = jobset_of(rules=rules)
+    merge = two_zips(jobset)
+    more: dict[str, Any] = {"pilot_error_code": code}
+    if said == "of the diag":
+        more["pilot_error_diag"] = "checksum verification failed: z2.zip is not what it was"
+    else:
+        JobFile.objects.filter(job_id=merge, lfn="z2.zip").update(status="corrupted")
+    Job.objects.filter(pk=merge).update(**more)
+    merged(merge, "failed")
+    assert blocks(jobset) == [(1, others), (11, S.CORRUPTED)]
+
+
+def test_another_error_corrupts_nothing(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    Job.objects.filter(pk=merge).update(pilot_error_code=1305, pilot_error_diag="z2.zip")
+    merged(merge, "failed")
+    assert {status for _, status in blocks(jobset)} == {S.DISCARDED}
+
+
+def test_the_kill_of_a_merge_job_ends_the_consumers_that_wait_for_it(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    assert ends(merge, "cancelled", component="taskbuffer", code=100)[0] == "cancelled"
+    books_lines()
+    assert said_of(jobset.first) == ("failed", "es_merge_failed", 300)
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.failed_attempt) == ("ready", 0)
+    check()
+
+
+def test_the_kill_of_a_consumer_that_waits_for_its_merge_is_that_of_the_merge(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    assert ends(jobset.first, "cancelled", component="taskbuffer", code=100)[0] == "cancelled"
+    assert {status for _, status in blocks(jobset)} == {S.DISCARDED}
+    books_lines()
+    assert said_of(merge) == ("cancelled", "es_killed", 120)
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "ready"
+    check()
+
+
+def test_a_consumer_whose_merge_is_over_is_not_killed(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merged(two_zips(jobset))
+    assert ends(jobset.first, "cancelled", component="taskbuffer", code=150)[0] == "merging"
+    books_lines()
+    assert said_of(jobset.first)[0] == "finished"
+
+
+def test_a_new_jobset_is_merged_with_what_an_older_one_has_done(jobset_of: Make) -> None:
+    jobset = jobset_of(20, rules="ND=1")
+    Event.objects.filter(min_event=1).update(max_event=10)
+    Event.objects.create(
+        task_id=TASK,
+        dataset_id=DATASET,
+        file_id=jobset.file.id,
+        process_id=11,
+        min_event=11,
+        max_event=20,
+        events_per_range=10,
+        job_id=(older := jobset.another(jobset_id=800, status="merging", sub_status="es_retry")),
+        event_offset=800,
+        attempt=3,
+        status=S.DONE,
+    )
+    works(jobset.first, 2, {1: FINISHED})
+    assert ends(jobset.first)[:2] == ("merging", "es_merge")
+    merged(follower(jobset.first))
+    books_lines()
+    assert [said_of(job)[0] for job in (jobset.first, older)] == ["finished", "finished"]
