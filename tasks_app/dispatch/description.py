@@ -95,6 +95,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
     takes_ranges = event_service in CONSUMERS or (event_service == FINE_GRAINED and bool(secret))
     if takes_ranges:
         outputs, logs = [], logs if secret else []
+        transformation = _for_ranges(transformation)
     elif event_service == EVENT_MERGE:
         zips = by_type.get(ZIP, [])
         inputs = [file for file in inputs if file[TYPE] == "lib"] + [_zip(file, storage) for file in zips]
@@ -217,6 +218,12 @@ def _of_merge(before: int, zips: Sequence[File], outputs: Sequence[File]) -> dic
         ),
         "writeToFile": "^".join([f"{LIST_OF_INPUTS}{file[LFN]}:{names}" for file in outputs]),
     }
+
+
+def _for_ranges(transformation: str | None) -> str | None:
+    """The site's program for commands is another one for ranges, with the same options: tasks name the one that they know."""
+    head, slash, name = (transformation or "").rpartition("/")
+    return f"{head}{slash}event_command" if name == "run_command" else transformation
 
 
 def _asks_for_channel(transformation: str | None, parameters: str) -> bool:

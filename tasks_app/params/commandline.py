@@ -14,7 +14,7 @@ from tasks_app.params.rules import streams_of, values_of
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.shellwords import words_of
 
-QUOTED: Final = {"run_command": "-p", "athena_command": "-j"}
+QUOTED: Final = {"run_command": "-p", "event_command": "-p", "athena_command": "-j"}
 """Transforms of the site that put files in the place of %IN, with the option that brings the command, URL-quoted."""
 MOST_TOLD: Final = 5
 MOST_NAMES: Final = 20

@@ -168,8 +168,8 @@ class RangeService:
 
     def _heard(self, report: Finished | Failed) -> bool:
         with self._changed:
-            failed = isinstance(report, Failed)
-            known = self._book.failed(report) if failed else self._book.finished(report, self._clock())
+            book, now = self._book, self._clock()
+            known = book.failed(report) if isinstance(report, Failed) else book.finished(report, now)
             self._changed.notify_all()
             return known
 

@@ -69,6 +69,15 @@ def test_only_our_programs_get_the_word_since_others_would_read_it_as_theirs(
     assert job(1, "", program=program, params=params)["jobPars"] == told
 
 
+@pytest.mark.parametrize("where", ["", "http://x:80/trf/user/"])
+@pytest.mark.parametrize("kind", [1, 6])
+def test_who_runs_a_command_runs_it_for_each_range(kind: int, where: str) -> None:
+    said = job(kind, "secret", program=f"{where}run_command")
+    assert (said["transformation"], said["jobPars"]) == (f"{where}event_command", "-p x")
+    assert job(2, "secret", program="run_command")["transformation"] == "run_command"
+    assert job(1, "secret", program="my_run_command")["transformation"] == "my_run_command"
+
+
 def test_a_fine_grained_job_is_like_any_other_to_pandas_pilots() -> None:
     assert job(6, "", INPUT, *OUTPUTS, LOG) == job(None, "", INPUT, *OUTPUTS, LOG)
 
