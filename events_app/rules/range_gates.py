@@ -11,7 +11,7 @@ from tasks_app.domain.words import count, plural
 from tasks_app.explaining.rules.answers import Gate
 
 GATE: Final = "ranges"
-TITLE: Final = "Its ranges of events are processed"
+TITLE: Final = "Its ranges of events make progress"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,28 +53,35 @@ class Standing(Enum):
         return LOOKS[self].title
 
     @property
-    def states(self) -> str:
-        """The states that it stands for, as a filter of the list of ranges takes them."""
-        return ",".join(LOOKS[self].states)
+    def filters(self) -> dict[str, str]:
+        """The filters of the list of ranges for what stands so."""
+        look = LOOKS[self]
+        waits = {} if look.awaits_retry is None else {"awaits_retry": str(look.awaits_retry).lower()}
+        return {"status": ",".join(look.states), **waits}
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
+    """`look` is the class of its pieces in drawings; `awaits_retry` tells failed ranges from those whose copy is there."""
+
     title: str
     look: str
     states: tuple[str, ...]
+    awaits_retry: bool | None = None
 
 
 LOOKS: Final[Mapping[Standing, Look]] = MappingProxyType(
     {
         Standing.MERGED: Look("merged", "ok", ("merged",)),
-        Standing.DONE: Look("done, to be merged", "done", ("done",)),
+        Standing.DONE: Look("waiting for merge", "done", ("done",)),
         Standing.FINISHED: Look("finished", "finished", ("finished",)),
         Standing.SENT: Look("at consumers", "run", ("sent", "running")),
         Standing.READY: Look("ready", "wait", ("ready",)),
-        Standing.FAILED: Look("failed, to be tried again", "warn", ("failed",)),
-        Standing.HOPELESS: Look("no attempt left", "bad", (NO_ATTEMPT, "fatal")),
-        Standing.PAST: Look("earlier attempts", "off", ("failed", "cancelled", "discarded", "corrupted")),
+        Standing.FAILED: Look("waiting for retry", "warn", ("failed",), awaits_retry=True),
+        Standing.HOPELESS: Look("without attempts", "bad", (NO_ATTEMPT, "fatal")),
+        Standing.PAST: Look(
+            "earlier attempts", "off", ("failed", "cancelled", "discarded", "corrupted"), awaits_retry=False
+        ),
     }
 )
 LIVE: Final = tuple(standing for standing in Standing if standing is not Standing.PAST)

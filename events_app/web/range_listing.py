@@ -75,6 +75,5 @@ def listed(counts: Counts, task_id: int, **which: int) -> list[Number]:
     """The numbers of `counts` with their lists; `which` are further filters of these: `file=7`, `job=9`."""
     page = reverse("events:ranges", args=[task_id])
     return [
-        Number(one, count, f"{page}?{urlencode({'status': one.states, **which}, safe=',')}")
-        for one, count in counts.listed
+        Number(one, count, f"{page}?{urlencode({**one.filters, **which}, safe=',')}") for one, count in counts.listed
     ]

@@ -68,7 +68,7 @@ def test_why_asks_the_ranges_of_tasks_with_event_service_only(
     )
     with django_assert_max_num_queries(16):
         text = reader.get(f"/tasks/{busy.task.id}/why/").content.decode()
-    assert "Its ranges of events are processed" in text
+    assert "Its ranges of events make progress" in text
     others = reader.get(f"/api/v2/tasks/{make_task().id}/why/").json()
     assert "ranges" not in {one["name"] for one in others["gates"]}
 

@@ -56,7 +56,7 @@ def test_a_strip_is_filled_by_what_is_no_history(numbers: dict[Standing, int]) -
 
 def test_sums_in_words() -> None:
     found = counts([(Standing.MERGED, 1200), (Standing.MERGED, 1), (Standing.HOPELESS, 1), (Standing.PAST, 9)])
-    assert found.label == "Of 1\u202f202 ranges: 1\u202f201 merged, 1 no attempt left"
+    assert found.label == "Of 1\u202f202 ranges: 1\u202f201 merged, 1 without attempts"
     assert found.percent == 99
 
 
