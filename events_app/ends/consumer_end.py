@@ -8,7 +8,7 @@ from typing import Final
 
 from events_app.consumers.copying import CopyKind, JobCopy, hand_over
 from events_app.ends import jobset_lines, merge_making
-from events_app.ends.jobset_facts import AtQueue, JobsetFile, Member, Rules, files_of
+from events_app.ends.jobset_facts import AtQueue, Rules, files_of
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import Ended, Left, end_consumer, what_is_left
@@ -52,28 +52,27 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         only_failed_count=rules.only_failed_count,
         waited_for_jumbo=ids if job.event_service == EventJobKind.CO_JUMBO else (),
     )
-    others = [member for member in turn.members(job.jobset_id) if member.job_id != job.job_id and member.is_active]
-    if not _is_alive(job, files, others):
+    members = [
+        member for member in turn.members(job.jobset_id) if member.job_id != job.job_id and member.may_have_files
+    ]
+    if not {file.owner for file in files} & {job.job_id, *(member.job_id for member in members)}:
         return told(said, job, NOT_NEEDED, "nothing was left for it to process")
+    others = [member.job_id for member in members if member.is_active]
+    theirs = [job.job_id, *(member.job_id for member in members)]
     left = what_is_left(turn.cursor, job.task_id, job.jobset_id, ids, accepts_partial=rules.accepts_partial)
     facts = facts_of(job, ended, left, rules, is_last=not others)
     verdict = decide(facts)
-    follows = _follow(turn, job, verdict, ids, others)
+    follows = _follow(turn, job, verdict, ids, theirs)
     became = outcome(verdict, facts)
     assert became is not None
     if nobody_goes_on(verdict, made_job=follows is not None, others_active=bool(others), uses_jumbo=False):
         became = NOBODY
     if became.status == JobStatus.FAILED:
-        _fail_jobset(turn, job, ids, others, rules)
-    elif follows is None and others:
-        hand_over(turn.cursor, job.task_id, [job.job_id], others[0].job_id)
+        _fail_jobset(turn, job, ids, theirs, rules)
+    elif follows is None and members:
+        hand_over(turn.cursor, job.task_id, theirs, (others or theirs[1:])[0])
     sentence = _sentence(verdict, became, facts, follows)
     return told(said, job, _as_before(said, job, became, facts, turn.queues.get(job.site, AtQueue())), sentence)
-
-
-def _is_alive(job: EventJob, files: Sequence[JobsetFile], others: Sequence[Member]) -> bool:
-    """Whether the files are still those of its jobset, and are not merged yet."""
-    return bool({file.owner for file in files} & {job.job_id, *(other.job_id for other in others)})
 
 
 def facts_of(job: EventJob, ended: Ended, left: Left, rules: Rules, *, is_last: bool) -> ConsumerFacts:
@@ -94,17 +93,16 @@ def facts_of(job: EventJob, ended: Ended, left: Left, rules: Rules, *, is_last: 
     )
 
 
-def _follow(turn: Turn, job: EventJob, verdict: Verdict, files: list[int], others: Sequence[Member]) -> int | None:
-    """Make the job that goes on, if the verdict asks for one and the queue takes it. It gets the files."""
+def _follow(turn: Turn, job: EventJob, verdict: Verdict, files: list[int], theirs: Sequence[int]) -> int | None:
+    """Make the job that goes on, if the verdict asks for one and the queue takes it. It gets what these jobs have."""
     if verdict in RETRIES and turn.queues.get(job.site, AtQueue()).takes_more:
         new = turn.copy(
             job.task_id, JobCopy(job.job_id, CopyKind.RETRY), f"it goes on with the ranges of job {job.job_id}"
         )
-        hand_over(turn.cursor, job.task_id, [job.job_id], new)
+        hand_over(turn.cursor, job.task_id, theirs, new)
         return new
     if verdict not in MERGES:
         return None
-    theirs = [job.job_id, *(other.job_id for other in others)]
     copy = merge_making.merge_copy(turn.cursor, job, theirs)
     new = turn.copy(job.task_id, copy, f"all ranges of jobset {job.jobset_id} are decided")
     hand_over(turn.cursor, job.task_id, theirs, new)
@@ -113,12 +111,11 @@ def _follow(turn: Turn, job: EventJob, verdict: Verdict, files: list[int], other
     return new
 
 
-def _fail_jobset(turn: Turn, job: EventJob, files: list[int], others: Sequence[Member], rules: Rules) -> None:
+def _fail_jobset(turn: Turn, job: EventJob, files: list[int], theirs: Sequence[int], rules: Rules) -> None:
     """The jobset ends with this job: its files come back by the end of that. Without notDiscardEvents what was processed
     is thrown away, and so are the jobs that wait for its merge."""
-    theirs = [other.job_id for other in others]
     hand_over(turn.cursor, job.task_id, theirs, job.job_id)
-    turn.tell(job.task_id, theirs, jobset_lines.ABORTED, job.job_id)
+    turn.tell(job.task_id, theirs[1:], jobset_lines.ABORTED, job.job_id)
     if not rules.keeps_events:
         jobset_ranges.end_jobset(turn.cursor, job.task_id, job.jobset_id, files, keeps_events=False)
         turn.tell_merging(job.task_id, job.jobset_id, (), jobset_lines.FAILED_WITH, job.job_id)

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import psycopg
 
+from events_app.consumers.copying import hand_over
 from events_app.ends import consumer_end, jobset_facts, jobset_kill, jobset_lines, merge_end
-from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES
+from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES, UNUSED
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle.range_ends import end_consumer
 from events_app.rules.event_jobs import EventJobKind
-from tasks_app.domain.states import JobStatus
+from tasks_app.domain.states import JOB_QUEUED, JobStatus
 from tasks_app.outcomes.end_hooks import EVENT_MERGE, Ending, Ends
 from tasks_app.outcomes.job_outcome import Outcome
 
@@ -61,9 +62,22 @@ def _end(turn: Turn, ending: Ending) -> Outcome | None:
     if said.merge_is_over or job.event_service not in {EVENT_MERGE, *CONSUMERS}:
         return said
     if said.sub_status in ENDED_BY_LINE:
-        if job.event_service in CONSUMERS:
-            end_consumer(turn.cursor, job.task_id, job.job_id, only_failed_count=True)
-        return said
+        return _end_by_line(turn, ending)
     if job.event_service == EVENT_MERGE:
         return merge_end.end(turn, ending)
     return consumer_end.end(turn, ending) if said.status in BY_THEMSELVES else jobset_kill.end(turn, ending)
+
+
+def _end_by_line(turn: Turn, ending: Ending) -> Outcome | None:
+    """End a job of a jobset that goes on, or has ended, without it. None: a pilot has fetched it meanwhile, and it goes on."""
+    said, job = ending
+    if said.diag == jobset_lines.NOTHING_LEFT and job.status not in JOB_QUEUED:
+        return None
+    if job.event_service in CONSUMERS:
+        end_consumer(turn.cursor, job.task_id, job.job_id, only_failed_count=True)
+    others = [
+        member.job_id for member in turn.members(job.jobset_id) if member.job_id != job.job_id and member.is_active
+    ]
+    if said.sub_status == LINES[UNUSED].sub_status and others:
+        hand_over(turn.cursor, job.task_id, [job.job_id], others[0])
+    return said

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from brokerage_app.models import Queue
-from events_app.ends.jobset_lines import LINES
+from events_app.ends.jobset_lines import LINES, UNUSED
+from events_app.rules.event_jobs import EventJobKind
 from jedisite.database.sql import texts
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.models import Task
-from tasks_app.outcomes.end_hooks import EVENT_MERGE
 from tasks_app.params.splitrule import SplitRule
 
 RETRIED_AT: Final = ("online", "brokeroff")
@@ -30,22 +30,28 @@ def hold(cursor: psycopg.Cursor[Any], jobsets: Iterable[int]) -> None:
 
 
 class Member(NamedTuple):
-    """Another job of a jobset that has not ended. `is_told`: a line says already how it ends."""
+    """Another job of a jobset that has not ended. `line` is the word of a line that is to end it; None without one."""
 
     job_id: int
     status: JobStatus
     event_service: int
-    is_told: bool
+    line: str | None
 
     @property
     def is_active(self) -> bool:
         """It may still process ranges."""
-        return not self.is_told and self.status != JobStatus.MERGING and self.event_service != EVENT_MERGE
+        return self.line is None and self.may_have_files
+
+    @property
+    def may_have_files(self) -> bool:
+        """While it has the files, they are those of a jobset that is at work: one that is not needed may have them still."""
+        is_consumer = self.status != JobStatus.MERGING and self.event_service != EventJobKind.MERGE
+        return is_consumer and self.line in (None, UNUSED)
 
 
 _MEMBERS: Final = f"""
-SELECT j.pandaid, j.jobstatus, j.eventservice, EXISTS (
-       SELECT FROM job_output_report r WHERE r.pandaid = j.pandaid AND r.jobstatus = ANY(%s::text[]))
+SELECT j.pandaid, j.jobstatus, j.eventservice,
+       (SELECT r.jobstatus FROM job_output_report r WHERE r.pandaid = j.pandaid AND r.jobstatus = ANY(%s::text[]))
   FROM jobs j
  WHERE j.jobsetid = %s AND j.eventservice > 0 AND j.jobstatus NOT IN ({", ".join(f"'{s}'" for s in sorted(JOB_FINAL))})
  ORDER BY j.pandaid

@@ -48,6 +48,8 @@ LINES: Final[Mapping[str, Line]] = MappingProxyType(
         ),
     }
 )
+NOTHING_LEFT: Final = "no range of its jobset was left to be processed"
+"""Why a consumer that no pilot has fetched is not needed, while the others still work."""
 ENDED_BY_LINE: Final = frozenset(line.sub_status for line in LINES.values() if line.sub_status)
 """Sub-statuses of jobs that a line ends: that they end changes nothing of their jobset."""
 
@@ -55,13 +57,14 @@ ENDED_BY_LINE: Final = frozenset(line.sub_status for line in LINES.values() if l
 def outcome_of(job_id: int, task_id: int, word: str, said: Mapping[str, Any]) -> Outcome:
     """How the job of a line ends."""
     line = LINES[word]
+    by = said.get("by")
     return Outcome(
         job_id,
         task_id,
         line.status,
         "taskbuffer" if line.code else "",
         line.code,
-        line.sentence.format(said.get("by")),
+        NOTHING_LEFT if word == UNUSED and by is None else line.sentence.format(by),
         sub_status=line.sub_status or None,
         merge_is_over=line.merge_is_over,
     )

@@ -11,12 +11,10 @@ from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.reported_items import RangeReport
 from tasks_app.models import Job, JobFile, JobOutputReport, JobParams
-from tasks_app.outcomes.job_outcome import Outcome
 from tests.events_app.jobsets import (
     Jobset,
     books_lines,
     check,
-    end,
     ends,
     follower,
     merged,
@@ -276,91 +274,3 @@ def test_a_consumer_that_its_pilot_failed_fails_although_another_one_goes_on(job
     assert ends(jobset.first, "failed")[:2] == ("failed", "pilot_failed")
     assert jobset.owner() == follower(jobset.first)
     check()
-
-
-def test_the_kill_of_one_consumer_is_that_of_its_jobset(jobset_of: Make) -> None:
-    jobset = jobset_of()
-    second = jobset.another()
-    works(second, 1, {1: FINISHED})
-    works(jobset.first, 1, {})
-    killed = {"component": "taskbuffer", "code": 100, "diag": "killed by ada"}
-    assert ends(second, "cancelled", **killed) == ("cancelled", None, 100)
-    assert states(jobset) == [
-        (1, 10, S.DISCARDED, second, 3),
-        (11, 20, S.CANCELLED, jobset.first, 3),
-        (21, 25, S.CANCELLED, JOBSET, 3),
-    ]
-    assert jobset.owner() == jobset.first and jobset.file.status == "running", "until that has ended"
-    books_lines()
-    assert said_of(jobset.first) == ("cancelled", "es_killed", 120)
-    jobset.file.refresh_from_db()
-    assert (jobset.file.status, jobset.file.attempt, jobset.file.failed_attempt) == ("ready", 1, 0)
-    check()
-
-
-def test_a_kill_keeps_what_was_processed_where_the_task_says_so(jobset_of: Make) -> None:
-    jobset = jobset_of(rules="ND=1")
-    works(jobset.first, 2, {1: FINISHED})
-    ends(jobset.first, "cancelled", component="taskbuffer", code=100)
-    assert states(jobset)[0] == (1, 10, S.DONE, jobset.first, 3)
-    assert {row[2] for row in states(jobset)[1:]} == {S.CANCELLED}
-
-
-def test_all_consumers_of_a_task_that_are_killed_at_once_end_without_a_line(jobset_of: Make) -> None:
-    jobset = jobset_of()
-    second = jobset.another()
-    works(second, 3, dict.fromkeys((1, 11), FINISHED))
-    task = jobset.task.id
-    assert end(*[Outcome(job, task, "cancelled", "taskbuffer", 150) for job in (jobset.first, second)]) == 2
-    assert not JobOutputReport.objects.exists()
-    jobset.file.refresh_from_db()
-    assert jobset.file.status == "ready"
-    check()
-
-
-def test_a_queued_consumer_that_is_to_be_made_anew_leaves_its_part_to_others(jobset_of: Make) -> None:
-    jobset = jobset_of(status="activated", fence=0, heartbeat_at=None)
-    second = jobset.another()
-    works(second, 1, {})
-    assert ends(jobset.first, "closed", component="taskbuffer", code=151, sub_status="toreassign")[:2] == (
-        "closed",
-        "toreassign",
-    )
-    assert jobset.owner() == second
-    assert not JobOutputReport.objects.exists()
-    check()
-    Job.objects.filter(pk=second).update(status="activated", fence=0, heartbeat_at=None, start_time=None)
-    assert ends(second, "closed", component="taskbuffer", code=151, spares_attempt=True)[0] == "closed"
-    jobset.file.refresh_from_db()
-    assert (jobset.file.status, jobset.file.max_attempt) == ("ready", 4), "nobody is left"
-
-
-def test_a_jobset_that_fails_takes_the_jobs_along_that_wait_for_its_merge(jobset_of: Make) -> None:
-    jobset = jobset_of()
-    second, idle = jobset.another(), jobset.another()
-    works(jobset.first, 1, {1: FINISHED})
-    works(second, 2, {})
-    assert ends(jobset.first) == ("merging", "es_wait", 115)
-    Event.objects.filter(job_id=second).update(attempt=1)
-    assert ends(second)[1:] == ("es_inaction", 117)
-    assert jobset.owner() == idle
-    assert ends(idle) == ("failed", None, 118)
-    books_lines()
-    assert said_of(jobset.first) == ("failed", "es_ass_failed", 121)
-    assert {row[2] for row in states(jobset)} == {S.DISCARDED, S.CANCELLED}
-    check()
-
-
-def test_a_consumer_that_ends_after_its_jobset_changes_nothing(jobset_of: Make) -> None:
-    jobset = jobset_of()
-    late = jobset.another()
-    works(jobset.first, 3, dict.fromkeys((1, 11, 21), FINISHED))
-    ends(jobset.first)
-    JobOutputReport.objects.all().delete()
-    merge = follower(jobset.first)
-    assert ends(late) == ("closed", "es_inaction", 117)
-    assert jobset.owner() == merge and states(jobset) == [(1, 25, S.DONE, jobset.first, 3)]
-    merged(merge)
-    later = jobset.another()
-    assert ends(later, "failed") == ("closed", "es_inaction", 117)
-    assert states(jobset) == [(1, 25, S.MERGED, jobset.first, 3)]
