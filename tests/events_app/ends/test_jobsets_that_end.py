@@ -12,7 +12,6 @@ from django.utils import timezone
 from events_app.lifecycle.unneeded_consumers import end_unneeded
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
-from events_app.rules.reported_items import RangeReport
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.reports import Proof, Report, update_job
 from tasks_app.models import Job, JobFile, JobOutputReport
@@ -31,8 +30,6 @@ from tests.events_app.jobsets import (
 from tests.events_app.ranges import FINISHED, JOBSET, TASK, rows
 
 pytestmark = pytest.mark.django_db
-FAILED = RangeReport(EventStatus.FAILED)
-FATAL = RangeReport(EventStatus.FAILED, attempts=1)
 S = EventStatus
 Make = Callable[..., Jobset]
 
