@@ -27,6 +27,7 @@ from tasks_app.dispatch.reports import (
     OtherAttemptError,
     Report,
     UnknownJobError,
+    note_corrupted,
     unmoved,
     values_of,
 )
@@ -81,6 +82,8 @@ def update_jobs(reports: Sequence[Report]) -> list[Answer]:
     answers: dict[int, Answer] = {}
     masked = masked_reports({n: one for n, one in enumerate(reports) if one.status in FINAL_REPORTS})
     reports = [masked.get(n, one) for n, one in enumerate(reports)]
+    for one in reports:
+        note_corrupted(one)
     for round_ in _rounds(reports):
         rows = {n: _row(n, reports[n]) for n in round_}
         alive = [rows[n] for n in round_ if reports[n].status in ALIVE_REPORTS]

@@ -8,7 +8,7 @@ pilots, those that name its attempt and come with a token for its site.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -19,9 +19,9 @@ from psycopg.types.json import Json
 from psycopg.types.numeric import Int8
 
 from jedisite.agents.passes import kick
-from jedisite.database.sql import hot_cursor
+from jedisite.database.sql import hot_cursor, texts
 from tasks_app.dispatch.report_masking import masked_reports
-from tasks_app.lifecycle.job_reports import ADVANCE, FINAL, FINAL_WITH_METADATA
+from tasks_app.lifecycle.job_reports import ADVANCE, CORRUPT, FINAL, FINAL_WITH_METADATA
 
 NO_COMMAND = "NULL"
 KILL = "tobekilled"
@@ -100,6 +100,8 @@ class Report:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     metadata: Any = None
     by: str = "pilot"
+    corrupted: Sequence[str] = ()
+    """Inputs that a job cannot read which merges outputs of ranges of events."""
 
 
 # How a job shows that it is the caller's: by what it was handed out with, or by its attempt.
@@ -161,10 +163,12 @@ def update_job(report: Report) -> str:
     """
     if report.status in FINAL_REPORTS:
         report = masked_reports({0: report}).get(0, report)
+        note_corrupted(report)
         return _final(report, values_of(report))
     values = values_of(report)
     if report.status not in ALIVE_REPORTS:
         return _explain(values)
+    note_corrupted(report)
     mine, measures = _mine(report.proof), present(report.measures, MEASURES)
     heartbeat = _HEARTBEAT if values["start"] is None else _HEARTBEAT_WITH_START
     with hot_cursor() as cursor:
@@ -174,6 +178,14 @@ def update_job(report: Report) -> str:
             cursor.execute(_with(ADVANCE, mine, measures), values)
             row = cursor.fetchone()
     return (row[0] or NO_COMMAND) if row is not None else _explain(values)
+
+
+def note_corrupted(report: Report) -> None:
+    """Keep which inputs are corrupted, if a report names any, before it counts: whoever ends the job reads that."""
+    if report.corrupted:
+        values = {**values_of(report), "corrupted": texts(report.corrupted)}
+        with hot_cursor() as cursor:
+            cursor.execute(CORRUPT.replace("{mine}", _mine(report.proof)), values)
 
 
 def values_of(report: Report) -> dict[str, Any]:

@@ -15,3 +15,5 @@ class JobFileStatus(StrEnum):
     LOST = "lost"
     AGAIN = "again"
     """An input that does not count for its job any more: another job processes it."""
+    CORRUPTED = "corrupted"
+    """A file with outputs of ranges of events that its merge job cannot read."""

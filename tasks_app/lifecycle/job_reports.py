@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.domain.states import JobStatus
 from tasks_app.lifecycle.job_moves import before, before_said
 
@@ -51,6 +52,13 @@ FINAL = f"{_FINAL_PARTS}SELECT pandaid FROM moved"
 FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
     INSERT INTO job_metadata (pandaid, metadata) SELECT pandaid, %(metadata)s FROM moved ON CONFLICT DO NOTHING)
 SELECT pandaid FROM moved
+"""
+
+# Before a report counts: inputs of a job that merges outputs of ranges of events, which it cannot read.
+CORRUPT = f"""
+UPDATE job_files SET status = '{JobFileStatus.CORRUPTED}'
+ WHERE pandaid = (SELECT pandaid FROM jobs WHERE {{mine}} AND {before(JobStatus.HOLDING)})
+   AND type = 'zipinput' AND lfn = ANY(%(corrupted)s::text[])
 """
 
 # How each statement for a list begins. Rows are locked in the order of their numbers, whatever order the join takes.

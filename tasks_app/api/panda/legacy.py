@@ -21,7 +21,7 @@ from jedisite.identity.callers import Caller, Right
 from jedisite.web.choices import Choice
 from tasks_app.api.panda.call_params import Id, Number, Params, Text
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.pilot_calls import MAX_JOBS, STATES, metadata_of
+from tasks_app.api.panda.pilot_calls import MAX_JOBS, MOST_NAMES, STATES, metadata_of, names_in
 from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy, moment, number, object_of, text
 from tasks_app.dispatch.closed_queues import why_closed
 from tasks_app.dispatch.handing_out import Request, get_jobs
@@ -170,6 +170,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         outputs={lfn: _output(said) for lfn, said in object_of(body, "xml").items()},
         metadata=metadata_of(body.get("metaData")),
         by=caller.name,
+        corrupted=names_in(_text(body, "corruptedFiles", MOST_NAMES) or ""),
     )
 
 

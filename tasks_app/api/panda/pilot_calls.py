@@ -45,6 +45,10 @@ class AcquireParams(Params):
     administrators_only = Flag(required=False, help_text="payloads are not isolated: only jobs of administrators")
 
 
+MOST_NAMES = 1_000_000
+"""Characters of a list of names."""
+
+
 class UpdateParams(Params):
     job_id = Id()
     job_status = Choice(choices=STATES)
@@ -62,6 +66,11 @@ class UpdateParams(Params):
     trans_exit_code = Text(required=False)
     job_output_report = JsonObject(required=False, help_text="{LFN: {guid, fsize, adler32, surl}}")
     meta_data = Text(required=False, help_text="the payload's own report, JSON text")
+    corrupted_files = Text(
+        required=False,
+        max_length=MOST_NAMES,
+        help_text="inputs that a job cannot read which merges outputs of ranges of events, with commas between",
+    )
 
 
 @call("pilot/acquire_jobs", "POST", Right.PILOT, AcquireParams, hot=True)
@@ -101,6 +110,11 @@ def metadata_of(value: Any) -> Any:
         with suppress(ValueError):
             return strict_json(value.encode())
     return value or None
+
+
+def names_in(said: str) -> list[str]:
+    """Names with commas between."""
+    return [name for name in said.split(",") if name]
 
 
 def _sub_status(body: Mapping[str, Any]) -> str | None:
@@ -154,6 +168,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         outputs=object_of(body, "job_output_report"),
         metadata=metadata_of(body.get("meta_data")),
         by=caller.name,
+        corrupted=names_in(text(body, "corrupted_files", MOST_NAMES)),
     )
 
 
