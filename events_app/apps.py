@@ -13,11 +13,14 @@ class EventsConfig(AppConfig):
         from events_app.web import added_places
         from jedisite.agents.registry import REGISTRY
         from tasks_app.audit import extra_invariants
+        from tasks_app.lifecycle import job_hooks
         from tasks_app.outcomes import end_hooks
 
         added_places.register()
         REGISTRY.look_in("events_app.agents")
         extra_invariants.register("events_app.audit.range_invariants")
         end_hooks.register("events_app.ends.end_hook.EventEnds")
+        job_hooks.when_jobs_are_stored("events_app.consumers.storing.complete_jobsets")
+        job_hooks.when_a_task_is_tried_again("events_app.consumers.storing.discard_events")
         # This is the last of the apps: what all of them need has been imported.
         garbage.look_again()

@@ -18,6 +18,7 @@ DOORS = (
     "file_uses",
     "job_ends",
     "job_handout",
+    "job_hooks",
     "job_moves",
     "job_reports",
 )

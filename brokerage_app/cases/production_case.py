@@ -99,7 +99,6 @@ class ProductionCase(GridCase):
     queued_to_nucleus  files that wait for the nucleus from everywhere
     nucleus_down       name of the nucleus's default output endpoint while it cannot be written from outside; else ""
     nucleus_factor     by how much its queues are preferred
-    is_high            event service that may use queues for urgent event service
     stays_in_chain     the task is of a chain that stays at its nucleus
     reach              where the datasets are complete; `unsent`: the first that no storage can send
     """
@@ -108,7 +107,6 @@ class ProductionCase(GridCase):
         "_links",
         "_weighed",
         "activity",
-        "is_high",
         "locked",
         "made",
         "nucleus_down",
@@ -145,7 +143,6 @@ class ProductionCase(GridCase):
         )
         self.settings, self.made, self.locked = settings, made, frozenset(locked)
         self.activity = EXPRESS if self.is_express else OUTPUT
-        self.is_high = needs.event_service and (needs.priority >= weights.URGENT_AT_NUCLEUS or needs.scouting)
         if needs.cores == 0 and (needs.priority >= weights.URGENT_AT_NUCLEUS or needs.scouting):
             self.several = True
         down = needs.nucleus in self.nuclei_down

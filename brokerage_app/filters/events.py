@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app.cases.case import Case
-from brokerage_app.cases.production_case import ProductionCase
 from brokerage_app.cases.weights import URGENT_AT_NUCLEUS as URGENT
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.site_view import SiteView
@@ -28,14 +27,17 @@ def jumbo(case: Case, site: SiteView) -> Skip | None:
     return None
 
 
-def event_service(case: ProductionCase, site: SiteView) -> Skip | None:
-    """The queue takes event service, or only that, or only urgent one; single-core slots of a divided queue take none."""
+def event_service(case: Case, site: SiteView) -> Skip | None:
+    """The queue takes event service, or only that, or only urgent one; single-core slots of a divided queue take none.
+
+    A queue without jobseed has not been set up for event service, and takes none.
+    """
     seed = site.job_seed
     if not case.needs.event_service:
         return Skip(site.name, codes.EVENT_SERVICE_ONLY, "jobseed of the queue is es") if seed == "es" else None
     if seed in STANDARD:
-        return Skip(site.name, codes.NO_EVENT_SERVICE, "jobseed of the queue is std")
-    if seed == "eshigh" and not case.is_high:
+        return Skip(site.name, codes.NO_EVENT_SERVICE, "jobseed of the queue is {}", (seed or "not set",))
+    if seed == "eshigh" and not (case.needs.priority >= URGENT or case.needs.scouting):
         priority = case.needs.priority
         return Skip(site.name, codes.EVENT_SERVICE_HIGH_ONLY, "needs priority {}, the task has {}", (URGENT, priority))
     if site.parent and site.cores <= 1:

@@ -52,6 +52,7 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
             "work_dir_mb": 20_000,
             "storage": endpoint,
             "catchall": "mv_final_destination",
+            "job_seed": "all",
         },
     )
     if not queue.endpoints.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from events_app.rules.event_states import HANDED_OUT, EventAct, EventStatus, Owner, Sweep
@@ -40,3 +40,38 @@ def to_insert(blocks: Sequence[RangeBlock], kept: Mapping[int, Collection[int]])
     """What is inserted of the ranges of a new jobset, when those in `kept` (first events, by file) are there already."""
     left = [part for block in blocks for part in block.without(kept.get(block.file_id, ()))]
     return Reinsertion(left, not left)
+
+
+class Sorted(NamedTuple):
+    """Of ranges that were processed: the first events, by file, of those that are kept, and blocks that are of no use."""
+
+    kept: dict[int, list[int]]
+    useless: frozenset[RangeBlock]
+
+
+def sort_out(wanted: Iterable[RangeBlock], processed: Iterable[RangeBlock]) -> Sorted:
+    """Which processed blocks are ranges of those that are wanted now; there is one wanted block of each file at most.
+
+    Others are of no use: numbers of ranges change with nEventsPerWorker and, where they count over all files of a job, with
+    the files that a job has.
+    """
+    by_file = {block.file_id: block for block in wanted}
+    kept: dict[int, list[int]] = {}
+    useless = set()
+    for block in processed:
+        now = by_file.get(block.file_id)
+        if now is not None and _is_part(block, now):
+            kept.setdefault(block.file_id, []).extend(one.first for one in block.ranges())
+        else:
+            useless.add(block)
+    return Sorted(kept, frozenset(useless))
+
+
+def _is_part(block: RangeBlock, of: RangeBlock) -> bool:
+    """Whether each range of a block is one of the other's."""
+    return (
+        block.per_range == of.per_range
+        and of.has(block.first)
+        and block.last <= of.last
+        and (block.last == of.last or block.events % block.per_range == 0)
+    )

@@ -18,10 +18,12 @@ from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.domain.units import JOB_SCORE_HOURS, TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again
-from tasks_app.lifecycle import attempts, dataset_moves, file_moves, serials, task_moves
+from tasks_app.lifecycle import attempts, dataset_moves, file_moves, job_hooks, serials, task_moves
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
+from tasks_app.params import event_service
+from tasks_app.params.faults import Faults
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.submission import command_queue, known_names
@@ -49,8 +51,12 @@ _RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
 @carries_out(TaskCommand.RETRY, "retried")
 def retry(task: Task, order: Order) -> str:
     """Try again what was not processed. Raises CommandRefusedError when there is nothing of the kind."""
+    if order.given("discard") and not task.event_service:
+        raise command_queue.CommandRefusedError(f"task {task.id} has no event service: no events can be discarded")
     if task.status in MORE_ATTEMPTS_IN:
-        return increase_attempts(task, order)
+        said = increase_attempts(task, order)
+        job_hooks.task_is_tried_again(task, discard=order.given("discard"))
+        return said
     if task.status == TaskStatus.EXHAUSTED and task.old_status in _RESTORED:
         return _restore(task, order)
     limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
@@ -74,6 +80,7 @@ def retry(task: Task, order: Order) -> str:
     left = file_moves.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
         raise command_queue.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
+    job_hooks.task_is_tried_again(task, discard=order.given("discard"))
     release_scouts_again(task.id)
     _open_outputs(task)
     sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
@@ -133,8 +140,10 @@ def _change(task: Task, order: Order) -> None:
     if not changes:
         return
     stored = TaskParams.objects.get(pk=task.id)
-    changed = apply_changes(stored.params, changes)
+    changed, faults = apply_changes(stored.params, changes), Faults()
     try:
+        event_service.check_change(changes, now=bool(task.event_service), faults=faults)
+        faults.raise_if_any()
         rehearse(parse(changed), task)
     except ParamErrors as exc:
         raise command_queue.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc

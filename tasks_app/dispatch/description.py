@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.params import special_handling as handling
+from tasks_app.params.merge_tags import without_merge_step
 from tasks_app.worker_node.pilot.lists_of_inputs import LIST_OF_INPUTS
 from tasks_app.worker_node.pilot.oneword import as_word
 
@@ -173,6 +174,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         job["loopingCheck"] = "False"
     if takes_ranges:
         job["eventService"] = "True"
+        job["jobPars"] = without_merge_step(job["jobPars"])
         if not secret and _asks_for_channel(transformation, job["jobPars"]):
             job["jobPars"] = f"--channel {CHANNEL} {job['jobPars']}"
     elif event_service == EVENT_MERGE:

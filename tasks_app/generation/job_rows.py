@@ -18,12 +18,15 @@ from tasks_app.domain.priorities import SerialPriority
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
 from tasks_app.generation.rules.common_facts import LOCAL, OutputStream, TaskFacts
+from tasks_app.generation.rules.consumers import Consumers
+from tasks_app.generation.rules.input_names import input_names
+from tasks_app.lifecycle.job_hooks import Slot
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.buildstep import Library
 from tasks_app.params.job_groups import JobGroup, JobGroups
 from tasks_app.params.naming import middle_name
 from tasks_app.params.placeholders import JobParamsTemplate
-from tasks_app.splitting.chunk import Group, InputFile
+from tasks_app.splitting.chunk import Group
 from tasks_app.splitting.limits import MB, SplitLimits
 
 NULL = "\\N"
@@ -76,6 +79,8 @@ JOB_COLUMNS = (
     "specialhandling",
     "fence",
 )
+CONSUMER_COLUMNS = ("jobsetid", *("eventservice" if name == "jobsetid" else name for name in JOB_COLUMNS))
+"""The same for jobs of event service: each has a jobset of its own, and all are of one kind."""
 OUTPUT_CONTENT_COLUMNS = (
     "fileid",
     "lfn",
@@ -113,12 +118,16 @@ LOG_COLUMNS = ("pandaid", "jobstatus", "modificationtime", "computingsite", "act
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What the database has given for a bunch: ids of jobs, and ids and serial numbers of outputs, one list a stream."""
+    """What the database has given for a bunch: ids of jobs, and ids and serial numbers of outputs, one list a stream.
+
+    `jobsets` are those of jobs of event service, each the first of its jobset.
+    """
 
     jobs: Sequence[int]
     output_ids: Sequence[Sequence[int]]
     serials: Sequence[Sequence[int]]
     seeds: Sequence[int] = field(default=())
+    jobsets: Sequence[int] = field(default=())
 
 
 def _field(value: str | int | None) -> str:
@@ -140,6 +149,8 @@ class SiteJobs:
     priorities      of jobs whose number counts; without, all have the task's
     job_groups      what the groups of `loadXML` run and write, by the boundary of their files
     copies          where inputs are copied to that are not at the queue; they are assigned until then
+    consumers       what jobs of event service are; None for all others
+    elsewhere       slots where their input could be processed as well, the best first
     """
 
     task: TaskFacts
@@ -155,6 +166,13 @@ class SiteJobs:
     priorities: SerialPriority | None = None
     job_groups: JobGroups | None = None
     copies: CopyPlace | None = None
+    consumers: Consumers | None = None
+    elsewhere: Sequence[Slot] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What each line of `jobs` has."""
+        return JOB_COLUMNS if self.consumers is None else CONSUMER_COLUMNS
 
     @cached_property
     def _moment(self) -> str:
@@ -172,6 +190,27 @@ class SiteJobs:
         return declared * COMPENSATION_PERCENT // 100 if declared else self.site.max_memory_mb
 
     @property
+    def slot(self) -> Slot:
+        """The queue of the jobs, and what they ask of it."""
+        task, cores, memory_mb = self.task, self.needs.cores_at(self.site), self.memory_mb()
+        log = next((stream for stream in self.streams if stream.type in LOG_TYPES), None)
+        return Slot(
+            self.site.queue,
+            self._endpoint_of(log) if log is not None else None,
+            cores,
+            memory_mb or None,
+            type_of_job(cores, memory_mb, task.resource_types) if self.needs.memory_mb else task.resource_type,
+        )
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        """Where the consumers of a jobset run, its own first; none while the input of the first is brought."""
+        if self.consumers is None or self.status != "activated":
+            return ()
+        own = self.slot
+        return [own, *(slot for slot in self.elsewhere if slot.queue != own.queue)][: self.consumers.sites]
+
+    @property
     def status(self) -> str:
         """What the jobs are stored as."""
         if self.library is not None and not self.library.ready:
@@ -179,8 +218,7 @@ class SiteJobs:
         return "assigned" if self.copies is not None else "activated"
 
     def _constant_columns(self) -> str:
-        task, site, now = self.task, self.site, self._moment
-        cores, memory_mb = self.needs.cores_at(site), self.memory_mb()
+        task, slot, now = self.task, self.slot, self._moment
         destination = next((s.dataset for s in self.streams if s.type in ("output", "trn_output")), None)
         values: list[str | int | None] = [
             task.id,
@@ -194,18 +232,18 @@ class SiteJobs:
             task.user,
             task.working_group,
             task.vo,
-            site.queue,
+            slot.queue,
             task.cloud,
             task.nucleus,
             destination,
             task.req_id,
-            task.req_id,
+            task.req_id if self.consumers is None else self.consumers.kind,
             task.priority,
             task.work_queue_id,
             task.gshare,
-            type_of_job(cores, memory_mb, task.resource_types) if self.needs.memory_mb else task.resource_type,
-            cores,
-            memory_mb or None,
+            slot.resource_type,
+            slot.cores,
+            slot.memory_mb,
             len(self.streams),
             task.release,
             task.home_package,
@@ -230,6 +268,8 @@ class SiteJobs:
         head, tail = copy_text(self.task.name), self._constant_columns()
         limits, per_mb = self.limits, self.task.cpu_limit_s_per_mb
         priority, serial = self.task.priority, self.priorities
+        consumers, jobset = self.consumers, ""
+        more_attempts = consumers.more_attempts if consumers is not None else 0
         for index, (group, job_id) in enumerate(zip(self.groups, numbers.jobs, strict=True)):
             files = group.files
             attempt = 1 + (files[0].attempt if len(files) == 1 else max(f.attempt for f in files))
@@ -242,9 +282,13 @@ class SiteJobs:
             cpu_s = per_mb * (group.input_bytes // MB + 1) if per_mb else NULL
             if serial is not None:
                 priority = serial.at(index)
+            events = group.events or NULL
+            if consumers is not None:
+                # What it has processed is counted there.
+                jobset, events = f"{numbers.jobsets[index]}\t", NULL
             yield (
-                f"{job_id}\t{head}.{job_id}\t{attempt}\t{attempt}\t{failed}\t{len(files)}\t{group.input_bytes}\t"
-                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"
+                f"{jobset}{job_id}\t{head}.{job_id}\t{attempt}\t{attempt + more_attempts}\t{failed}\t{len(files)}\t"
+                f"{group.input_bytes}\t{events}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"
                 f"{tail}"
             )
 
@@ -303,7 +347,7 @@ class SiteJobs:
         made = [stream.stream for stream in self.streams]
         serials, inputs = _largest(numbers.serials), [stream for _, stream in self.inputs]
         for index, (group, job_id) in enumerate(zip(self.groups, numbers.jobs, strict=True)):
-            streams = _input_names(inputs, group)
+            streams = input_names(inputs, group)
             if self.task.addresses:
                 first = inputs[0]
                 streams[first] = [self.task.addresses[int(lfn.partition(":")[0])] for lfn in streams[first]]
@@ -354,20 +398,3 @@ def _largest(serials: Sequence[Sequence[int]]) -> Sequence[int]:
     if not serials:
         return ()
     return serials[0] if len(serials) == 1 else [max(row) for row in zip(*serials, strict=True)]
-
-
-def _input_names(streams: Sequence[str], group: Group) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {}
-    for stream, files in zip(streams, (group.files, *group.secondaries), strict=True):
-        names = _distinct(files)
-        found[stream] = [*found[stream], *names] if stream in found else names
-    return found
-
-
-def _distinct(files: Sequence[InputFile]) -> Sequence[str]:
-    """Names in order; several ranges of one file name it once."""
-    if len(files) == 1:
-        return (files[0].lfn,)
-    if files and files[0].start_event is None:
-        return [f.lfn for f in files]
-    return list(dict.fromkeys(f.lfn for f in files))

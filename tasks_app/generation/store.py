@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from operator import gt
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
@@ -21,14 +21,16 @@ from tasks_app.generation.library_jobs import Source as Sandbox
 from tasks_app.generation.library_jobs import attach, attach_sandbox
 from tasks_app.generation.rules.common_facts import OutputStream
 from tasks_app.generation.rules.sources import Source
-from tasks_app.lifecycle import dataset_moves, file_uses, outbox
+from tasks_app.lifecycle import dataset_moves, file_uses, job_hooks, outbox
 from tasks_app.models import Dataset
 from tasks_app.params.dataset_attributes import IN_CVMFS, Attributes, is_tracked
 from tasks_app.params.placeholders import BadTemplate
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
 
 ME = "job_generator"
+NO_RULE: Final = SplitRule.parse("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +47,32 @@ class Bunch:
     """Jobs of one task that are stored together: those of each site, and the datasets that they read.
 
     `sources` are the master and the secondaries in the order of the groups' files, `sandbox` what every job reads besides.
+    `rule` is the task's, for jobs of event service.
     """
 
     sites: Sequence[SiteJobs]
     sources: Sequence[Source]
     seeds: SeedSource | None = None
     sandbox: Sandbox | None = None
+    rule: SplitRule = NO_RULE
 
 
 def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     """Store a bunch of jobs with all that belongs to them, in the caller's transaction. Returns their number.
 
-    All sites go into the same statements.
+    All sites go into the same statements. Raises CannotStoreError for jobs of event service that can never be made.
     """
     sources, seeds = bunch.sources, bunch.seeds
     groups = [group for site in bunch.sites for group in site.groups]
     count, task, streams = len(groups), bunch.sites[0].task, bunch.sites[0].streams
     numbers, seed_rows = _take_numbers(cursor, streams, count, seeds)
+    if bunch.sites[0].consumers is not None:
+        numbers = replace(numbers, jobsets=take_ids(cursor, "jobs_pandaid_seq", count))
     shares = _shares(bunch.sites, numbers)
     named = [(site, own, site.output_names(own)) for site, own in shares]
     failures = sources[0].picked.failures
     copy_lines(
-        cursor, "jobs", columns.JOB_COLUMNS, chain.from_iterable(site.jobs(own, failures) for site, own in shares)
+        cursor, "jobs", bunch.sites[0].columns, chain.from_iterable(site.jobs(own, failures) for site, own in shares)
     )
     copy_lines(
         cursor,
@@ -90,7 +96,7 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     copy_lines(
         cursor, "jobs_statuslog", columns.LOG_COLUMNS, chain.from_iterable(site.log(own, ME) for site, own in shares)
     )
-    counts = [Count(stream.dataset_id, new=count, used=count) for stream in streams]
+    counts = list[Count]()
     for index, source in enumerate(sources):
         counts += _use(cursor, task.id, source, _pairs(groups, index, numbers.jobs))
     for site, own in shares:
@@ -103,6 +109,9 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
+    more = job_hooks.jobs_are_stored(cursor, _stored(bunch, groups, numbers)) if numbers.jobsets else {}
+    made = [(stream.dataset_id, count + more.get(stream.dataset_id, 0)) for stream in streams]
+    counts += [Count(dataset_id, new=rows, used=rows) for dataset_id, rows in made]
     _count(cursor, counts, [stream.dataset_id for stream in streams])
     if task.push:
         outbox.jobs_changed(cursor, numbers.jobs)
@@ -121,10 +130,22 @@ def _shares(sites: Sequence[SiteJobs], numbers: Numbers) -> list[tuple[SiteJobs,
             [ids[begin:end] for ids in numbers.output_ids],
             [serials[begin:end] for serials in numbers.serials],
             numbers.seeds[begin:end],
+            numbers.jobsets[begin:end],
         )
         shares.append((site, own))
         begin = end
     return shares
+
+
+def _stored(bunch: Bunch, groups: Sequence[Group], numbers: Numbers) -> job_hooks.StoredJobs:
+    """What hooks are told of new jobs of event service."""
+    slots = [some for site, some in ((site, site.slots) for site in bunch.sites) for _ in site.groups]
+    files, master = [group.files for group in groups], bunch.sources[0]
+    again = any(file.attempt or file.file_id in master.picked.old_jobs for some in files for file in some)
+    task_id, dataset_id = bunch.sites[0].task.id, master.dataset.id
+    return job_hooks.StoredJobs(
+        task_id, dataset_id, bunch.rule, numbers.jobs, numbers.jobsets, files, slots, tried_again=again
+    )
 
 
 class Count(NamedTuple):

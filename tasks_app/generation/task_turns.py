@@ -15,6 +15,7 @@ from tasks_app.generation.rules import explanation
 from tasks_app.generation.rules.explanation import THROTTLED, WAITS, Explanation, Until
 from tasks_app.generation.turn_steps import TurnResult, generate
 from tasks_app.lifecycle import claims, site_waits, task_moves
+from tasks_app.lifecycle.job_hooks import CannotStoreError
 from tasks_app.models import Task
 from tasks_app.params.buildstep import BadBuildError
 from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
@@ -49,7 +50,7 @@ def _make(task: Task, fence: int, around: GenerationPass, now: datetime, jobs_a_
     most = jobs_a_task if room is None else min(room, jobs_a_task)
     try:
         return generate(task, fence, around, now, max_jobs=most)
-    except (BadBuildError, BadTemplate, UnresolvedPlaceholder) as exc:
+    except (BadBuildError, BadTemplate, CannotStoreError, UnresolvedPlaceholder) as exc:
         return TurnResult(why=explanation.impossible(exc))
 
 

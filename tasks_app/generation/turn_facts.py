@@ -15,6 +15,7 @@ from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.library_jobs import Source as Sandbox
 from tasks_app.generation.library_jobs import failing_sites, source_of
 from tasks_app.generation.rules.common_facts import LOCAL, OutputStream, TaskFacts
+from tasks_app.generation.rules.consumers import Consumers, consumers_of
 from tasks_app.generation.rules.sources import DatasetRow, Order
 from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
@@ -27,6 +28,7 @@ from tasks_app.params.buildstep import BuildStep
 from tasks_app.params.dataset_attributes import OPTIONAL, Attributes
 from tasks_app.params.job_groups import JobGroups, read_groups
 from tasks_app.params.kinds import names_of
+from tasks_app.params.merge_tags import with_merge_step
 from tasks_app.params.naming import NameTemplate
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.splitrule import SplitRule
@@ -103,6 +105,11 @@ class TurnFacts:
         return self.order is not None
 
     @property
+    def consumers(self) -> Consumers | None:
+        """What its jobs are that process event ranges; None for other tasks."""
+        return consumers_of(self.task.event_service or 0, self.rule)
+
+    @property
     def job_groups(self) -> JobGroups | None:
         """What the groups of `loadXML` run and write."""
         xml = self.raw.get("loadXML")
@@ -170,6 +177,8 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
     """Read what the turn of a claimed task has to know. Raises BadTemplate, BadBuildError."""
     rule, raw = SplitRule.parse(task.split_rule), params_of(task.id)
     text = buildstep.with_sandbox(task.job_params_template.template, raw.get("fixedSandbox"))
+    if task.event_service:
+        text = with_merge_step(text, raw.get("esmergeSpec"))
     build = buildstep.build_step(raw)
     failing = failing_sites(task, build) if build is not None else {}
     needs = replace(needs_of(task, raw), avoided_sites=taken_back(task.id, task.vo or ""), failing_builds=failing)

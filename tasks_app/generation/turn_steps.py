@@ -65,7 +65,7 @@ def generate(task: Task, fence: int, around: GenerationPass, now: datetime, *, m
     """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up.
 
     Raises LostClaimError when the claim is gone; BadBuildError, BadTemplate and UnresolvedPlaceholder when no job can ever
-    be made.
+    be made; CannotStoreError when the events of its input are not known.
     """
     turn = read_turn(task, fence, now)
     unfit = _unfit(turn)
@@ -176,7 +176,8 @@ class Steps:
                 )
                 self.files += len(picked.files) if planned.jobs else 0
                 for alike in by_outputs(planned, turn.job_groups):
-                    self._store(cursor, build_jobs(cursor, turn, alike, level.memory_mb, sources, self.priorities))
+                    bunch = build_jobs(cursor, turn, alike, level.memory_mb, sources, self.priorities, level.places)
+                    self._store(cursor, bunch)
                 if planned.left_out:
                     leave_out(cursor, turn.task.id, sources[0], planned.left_out)
                 if planned.jobs or planned.left_out or self._is_mended(cursor, planned, sources[0], level):
@@ -229,7 +230,8 @@ class Steps:
             self.priorities = self.priorities.after(stored)
         for jobs in bunch.sites:
             cores = turn.needs.cores_at(jobs.site)
-            self.view.made(jobs.site.name, len(jobs.groups), turn.task, cores=cores)
+            each = jobs.consumers.number if jobs.consumers is not None else 1
+            self.view.made(jobs.site.name, len(jobs.groups) * each, turn.task, cores=cores)
 
     def _is_mended(self, cursor: psycopg.Cursor[Any], planned: JobPlan, master: Source, level: Level) -> bool:
         """See what the next job lacks. Returns whether that is mended."""

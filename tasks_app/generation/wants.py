@@ -14,6 +14,7 @@ from brokerage_app.grid.repository import load_grid
 from brokerage_app.policy.workqueues import RESOURCE
 from brokerage_app.vocabulary.needs import InputData, TaskNeeds
 from jedisite.database.sql import hot_cursor
+from tasks_app.generation.rules.consumers import consumers_of
 from tasks_app.inputs.locality import inputs_of
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.params.kinds import names_of
@@ -104,7 +105,7 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         prestaging=rule.get_int("IS") == 1,
         incomplete_input=rule.flag("AI"),
         merges_output=rule.flag("MO"),
-        event_service=(task.event_service or 0) > 0,
+        event_service=consumers_of(task.event_service or 0, rule) is not None,
     )
 
 
@@ -130,6 +131,9 @@ def of_work(
     )
     files, events = rule.get_int("NF") or 0, rule.get_int("NE") or 0
     an_event = hs06s_per_event(task.cpu_time or 0, task.cpu_time_unit or "")
+    consumers = consumers_of(task.event_service or 0, rule)
+    # A consumer takes as many ranges as it gets to, and others go on with the rest.
+    shares = consumers.shares if consumers is not None else 1
     return replace(
         needs,
         scouting=scouting,
@@ -140,7 +144,7 @@ def of_work(
         atom_events=atom.events,
         files_a_job=files if files == rule.files_per_job() else 0,
         events_a_job=0 if files or scouting else events,
-        cpu_hs06s=atom.events * an_event,
+        cpu_hs06s=atom.events * an_event / shares,
         # Where a queue wants jobs of a certain length, they take as many events as fit, in steps of the smallest range.
         least_cpu_hs06s=min(rule.get_int("DY") or 0, atom.events) * an_event,
         jobs_wanted=math.ceil(left / (rule.files_per_job() or 1)),

@@ -45,6 +45,13 @@ _TRANSCEND = Key(
     title="Ignore the limits on retries",
     hint="The site's limits on retries do not apply.",
 )
+_DISCARD = Key(
+    "discard",
+    "flag",
+    "process events again that were processed before (event service)",
+    title="Discard processed events",
+    hint="Of inputs that are tried again, all events are processed anew. Only for tasks of event service.",
+)
 TARGETS: Final = ("site", "nucleus", "cloud")
 
 PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
@@ -58,7 +65,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 hint="Only queued jobs are ended at once.",
             ),
         ),
-        TaskCommand.RETRY: (*_AGAIN, _TRANSCEND),
+        TaskCommand.RETRY: (*_AGAIN, _TRANSCEND, _DISCARD),
         TaskCommand.INCEXEC: (
             *_AGAIN,
             Key(

@@ -42,7 +42,6 @@ class NotAvailable:
         return is_on and value not in self.nothing
 
 
-_EVENT_SERVICE: Final = "Leave it out: each job gets its events when it is made (nEventsPerJob says how many)."
 _CLONES: Final = "Leave it out: a job that fails is tried again, elsewhere if need be."
 _ON_SITE: Final = "Use mergeOutput with mergeSpec: merge jobs join the files."
 _HPO: Final = "Submit a task for each round of points, and the next one when its results are there."
@@ -51,21 +50,30 @@ _SEGMENTS: Final = "Submit a task for each segment."
 
 NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
     {
-        "nEventsPerWorker": NotAvailable("event service", _EVENT_SERVICE),
-        "esFraction": NotAvailable("event service", _EVENT_SERVICE),
-        "esConvertible": NotAvailable("event service", _EVENT_SERVICE),
-        "nEsConsumers": NotAvailable("jobs that share the events of one input", _EVENT_SERVICE, (1,)),
-        "maxAttemptES": NotAvailable("attempts of event ranges", "Use maxAttempt, which counts attempts of files."),
-        "maxAttemptEsJob": NotAvailable("attempts of jobs of event service", "Use maxAttempt."),
         "nJumboJobs": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
         "maxJumboPerSite": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
-        "mergeEsOnOS": NotAvailable("merging of events in an object store", _EVENT_SERVICE),
-        "registerEsFiles": NotAvailable("files of single events", _EVENT_SERVICE),
-        "resurrectConsumers": NotAvailable("jobs of event service that are revived", _EVENT_SERVICE),
-        "switchEStoNormal": NotAvailable("jobs of event service", _EVENT_SERVICE),
-        "notDiscardEvents": NotAvailable("events of failed jobs that are kept", _EVENT_SERVICE),
-        "decAttOnFailedES": NotAvailable("jobs of event service", _EVENT_SERVICE),
-        "fineGrainedProc": NotAvailable("events that are handed out one by one", _EVENT_SERVICE),
+        "esConvertible": NotAvailable(
+            "event service where it helps to fill queues",
+            "Use nEventsPerWorker for a task of event service, or esFraction for a part of the tasks.",
+        ),
+        "mergeEsOnOS": NotAvailable(
+            "merging of events in an object store",
+            "Leave it out: merge jobs read what consumers have stored, wherever that is.",
+        ),
+        "registerEsFiles": NotAvailable(
+            "files of single events in data management", "Leave it out: the outputs of the merge jobs are registered."
+        ),
+        "resurrectConsumers": NotAvailable(
+            "jobs of event service that are revived", "Leave it out: another job goes on with what one has left."
+        ),
+        "switchEStoNormal": NotAvailable(
+            "jobs of event service that become ordinary ones at some queues",
+            "Submit two tasks, or leave out nEventsPerWorker.",
+        ),
+        "fineGrainedProc": NotAvailable(
+            "events that are handed out one by one",
+            "Use nEventsPerWorker, which says how many a consumer gets at a time.",
+        ),
         "useJobCloning": NotAvailable("copies of jobs", _CLONES),
         "messageDriven": NotAvailable(
             "agents that messages wake for this task alone", "Leave it out: messages wake the agents for all tasks."
@@ -101,13 +109,10 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
             "a number of points of an optimisation of hyper-parameters",
             "Use nFiles or nEvents to limit the work of a task.",
         ),
-        "allowPartialFinish": NotAvailable(
-            "jobs of event service that succeed with a part of their events",
-            "Give a goal to a task of which a part is enough.",
+        "objectStore": NotAvailable(
+            "an object store for the events of event service",
+            "Leave it out: pilots store them at the storage of their queue.",
         ),
-        "nSitesPerJob": NotAvailable("jobs of event service that share the events of one input", _EVENT_SERVICE, (1,)),
-        "objectStore": NotAvailable("an object store for the events of event service", _EVENT_SERVICE),
-        "esmergeSpec": NotAvailable("the merge step of event service", "Use mergeOutput with mergeSpec."),
         "altStageOut": NotAvailable(
             "a second storage for outputs that the first does not take",
             "Leave it out: a job whose outputs cannot be stored fails, and its files are tried again, elsewhere if need be.",

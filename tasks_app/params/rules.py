@@ -10,6 +10,7 @@ from brokerage_app.formulas.architecture import faults_of
 from jedisite.vocabulary.words import sentence, thousands
 from tasks_app.params.buildstep import LABEL
 from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
+from tasks_app.params.event_service import AGAINST, ONLY_WITH, SWITCH, event_service
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.group_rules import blocks, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
@@ -165,8 +166,12 @@ def placeholders(params: TaskParams, faults: Faults) -> None:
         unused = item.flag("hidden") or item.flag("mergeOnly") or item.where.startswith("log")
         _check_text(text, streams, values, where, faults, filled=not unused)
     merging = streams | {f"TRN_{stream}" for stream in streams} | {"LOG_MERGE"}
-    steps = {"buildSpec": (BUILD_STREAMS, BUILD_VALUES & values), "preproSpec": (PREPRO_STREAMS, values)}
-    used = {"buildSpec", "preproSpec"} | ({"mergeSpec"} if params.flag("mergeOutput") else set())
+    steps = {
+        "buildSpec": (BUILD_STREAMS, BUILD_VALUES & values),
+        "preproSpec": (PREPRO_STREAMS, values),
+        "esmergeSpec": (streams, values),
+    }
+    used = {"buildSpec", "preproSpec", "esmergeSpec"} | ({"mergeSpec"} if params.flag("mergeOutput") else set())
     for step in STEPS:
         text, (own, known) = (params.spec(step) or {}).get("jobParameters") or "", steps.get(step, (merging, values))
         _check_text(text, own, known, join_path(step, "jobParameters"), faults, filled=step in used)
@@ -323,6 +328,7 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (segments, ("segmentedWork", "segmentSpecs")),
     (groups, ("loadXML", "groupBoundaryID", "jobParameters", "noInput", "mergeOutput")),
     (blocks, ("releasePerLB", "nChunksToWait", "noInputPooling", "noInput")),
+    (event_service, (SWITCH, "esFraction", "jobParameters", "nEvents", *ONLY_WITH, *AGAINST)),
     (architecture, ()),
 )
 

@@ -50,16 +50,13 @@ def _complete(request: Request) -> Raw:
     if _becomes_event_service(params, policy):
         raw.update(
             nEventsPerWorker=1,
-            registerEsFiles=True,
             nEsConsumers=policy.conversion.consumers,
             nSitesPerJob=policy.conversion.sites,
-            mergeEsOnOS=True,
             maxAttemptES=1,
             maxAttemptEsJob=0,
             notDiscardEvents=True,
             decAttOnFailedES=True,
             coreCount=0,
-            resurrectConsumers=True,
         )
     if EVENT_SERVICE_OPTION not in raw["jobParameters"]:
         raw["jobParameters"].append(dict(EVENT_SERVICE_OPTION))

@@ -66,15 +66,19 @@ def settings_for(task: Task) -> MetricSettings:
     )
 
 
-# Sizes and events are those of the jobs' own parts of files.
+# Sizes and events are those of the jobs' own parts of files; consumers have as much of theirs as they have processed.
 _SAMPLE = """
 WITH masters AS (SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NULL
                     AND type IN ('input', 'pseudo_input')),
-frame AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished' ORDER BY pandaid LIMIT %(frame)s),
+frame AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished' AND eventservice IS DISTINCT FROM 2
+           ORDER BY pandaid LIMIT %(frame)s),
 chosen AS (SELECT pandaid FROM frame ORDER BY md5(pandaid::text) LIMIT %(limit)s)
 SELECT j.pandaid, coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, j.cpuconsumptiontime,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss), j.computingsite, q.core_power,
-       i.mb, i.events, i.pseudo, i.library_mb, coalesce(o.streams, '[]'), coalesce(j.jobmetrics, '')
+       CASE WHEN j.eventservice > 0 AND i.events > 0 THEN i.mb * least(coalesce(j.nevents, 0)::float8 / i.events, 1)
+            ELSE i.mb END,
+       CASE WHEN j.eventservice > 0 THEN j.nevents ELSE i.events END,
+       i.pseudo, i.library_mb, coalesce(o.streams, '[]'), coalesce(j.jobmetrics, ''), coalesce(j.eventservice, 0) > 0
   FROM chosen JOIN jobs j USING (pandaid) LEFT JOIN queues q ON q.name = j.computingsite
  CROSS JOIN LATERAL (
        SELECT sum(fsize * CASE WHEN f.startevent IS NOT NULL AND f.nevents > 0
@@ -93,7 +97,7 @@ SELECT j.pandaid, coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::floa
 
 
 def samples_of(cursor: psycopg.Cursor[Any], task_id: int, limit: int = SAMPLE_LIMIT) -> list[JobSample]:
-    """Up to `limit` finished jobs that processed primary input: no build jobs and no merge jobs."""
+    """Up to `limit` finished jobs that processed primary input, all consumers of a jobset: no build jobs and no merge jobs."""
     cursor.execute(_SAMPLE, {"task": task_id, "limit": limit, "frame": FRAME})
     return [_sample(*row) for row in cursor.fetchall()]
 
@@ -112,6 +116,7 @@ def _sample(
     library_mb: float | None,
     streams: list[list[Any]],
     metrics: str,
+    event_service: bool,
 ) -> JobSample:
     said = _metrics(metrics)
     moved = [said[name] for name in ("totRBYTES", "totWBYTES") if name in said]
@@ -133,6 +138,7 @@ def _sample(
         said.get("leak"),
         said.get("chi2"),
         bool(pseudo),
+        event_service,
     )
 
 

@@ -22,6 +22,7 @@ from tasks_app.lifecycle import task_moves
 from tasks_app.lifecycle.queued_jobs import set_priority, set_share
 from tasks_app.models import Dataset, File, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params import event_service
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.kept_names import named_sites
 from tasks_app.params.keys import KEYS
@@ -76,6 +77,9 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
 
 
 def _rule(task: Task, changes: Changes) -> SplitRule:
+    faults = Faults()
+    event_service.check_change(changes, now=bool(task.event_service), faults=faults)
+    faults.raise_if_any()
     try:
         return changed_rule(SplitRule.parse(task.split_rule), changes)
     except SplitRuleError as exc:

@@ -46,14 +46,14 @@ def policy_of(task: Task) -> Policy:
     refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
     is_production = refiner is refine_production
     push = "PROD_TASKS_PUSH_STATUS_CHANGES_PERCENT" if is_production else "USER_TASKS_PUSH_STATUS_CHANGES_PERCENT"
-    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "input")}
+    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "input", "events")}
     groups = frozenset() if is_production else special_groups_of(task.user or "")
     return Policy(
         super_users=frozenset({task.user} if SUPER_USERS in groups else ()),
         super_group_users=frozenset({task.user} if SUPER_GROUP_USERS in groups else ()),
         push_status_percent=read(push),
         move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
-        draws=Draws(push_status=chance["push"], move_input=chance["input"]),
+        draws=Draws(event_service=chance["events"], push_status=chance["push"], move_input=chance["input"]),
         out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
         target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),
         max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),

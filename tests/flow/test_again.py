@@ -460,8 +460,8 @@ def test_changes_that_ask_for_what_the_site_does_not_offer_leave_the_task_as_it_
     assert (given.status, status(made)) == ("refused", "finished")
     assert "jumbo jobs, which this site does not offer" in given.answer
     assert "nJumboJobs" not in TaskParams.objects.get(pk=made).params
-    with pytest.raises(ParamErrors, match="nEsConsumers: This asks for"):
-        submitting.submit(submitting.check(again_params(nEsConsumers=2), ADA), by="ada")
+    with pytest.raises(ParamErrors, match="nJumboJobs: This asks for"):
+        submitting.submit(submitting.check(again_params(nJumboJobs=2), ADA), by="ada")
 
 
 def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:

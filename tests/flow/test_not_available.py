@@ -23,8 +23,8 @@ def production(**more: Any) -> dict[str, Any]:
     return parameters("lab.t", reads("lab.in"), vo="atlas", prodSourceLabel="managed", taskType="prod", **more)
 
 
-@pytest.mark.parametrize("asked", [{"esFraction": 1}, {"esConvertible": True}, {"notDiscardEvents": True}])
-def test_a_task_of_production_that_would_become_event_service_is_refused(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [{"esConvertible": True}, {"registerEsFiles": True}, {"nJumboJobs": 1}])
+def test_a_task_of_production_that_asks_for_it_is_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(ParamErrors, match=f"{next(iter(asked))}: This asks for .*, which this site does not offer"):
         submitting.submit(submitting.check(production(**asked), BOSS), by="ada")
     assert not Task.objects.exists()
@@ -38,10 +38,12 @@ def test_a_task_of_production_that_asks_for_none_of_it_is_taken() -> None:
 def test_a_task_that_was_taken_before_breaks_with_the_sentence() -> None:
     made = submit(production())
     row = TaskParams.objects.get(pk=made)
-    row.params["esFraction"] = 1
+    row.params["mergeEsOnOS"] = True
     row.save()
     settle()
-    assert status(made) == "broken" and "esFraction: This asks for event service" in (task(made).error_dialog or "")
+    assert status(made) == "broken" and "mergeEsOnOS: This asks for merging of events in an object store" in (
+        task(made).error_dialog or ""
+    )
 
 
 def test_what_stands_in_the_split_rule_alone_is_seen_when_the_task_runs_again() -> None:
@@ -55,13 +57,20 @@ def test_what_stands_in_the_split_rule_alone_is_seen_when_the_task_runs_again() 
     assert status(made) == "broken" and "nJumboJobs: This asks for jumbo jobs" in (task(made).error_dialog or "")
 
 
-@pytest.mark.parametrize("values", [{"nJumboJobs": 2}, {"nEventsPerWorker": 5}, {"nEsConsumers": 3}])
-def test_the_rule_of_an_open_task_is_not_changed_to_it(values: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"nJumboJobs": 2}, "This asks for"),
+        ({"nEventsPerWorker": 5}, "The task is not one of event service"),
+        ({"nEsConsumers": 3}, "The task is not one of event service"),
+    ],
+)
+def test_the_rule_of_an_open_task_is_not_changed_to_it(values: dict[str, Any], said: str) -> None:
     add_dataset("lab.t.in", 2)
     made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
     settle()
     before = task(made).split_rule
-    with pytest.raises(ParamErrors, match=f"{next(iter(values))}: This asks for"):
+    with pytest.raises(ParamErrors, match=f"{next(iter(values))}: {said}"):
         parameter_changes.change_split_rule(made, values, by="ada", reason="faster")
     assert task(made).split_rule == before
 

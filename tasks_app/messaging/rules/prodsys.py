@@ -45,6 +45,7 @@ FROM_COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Columns of T_TASK that say what a task parameter says."""
 _QUALIFIERS: Final = frozenset({"sole", "staged", "keep", "transcend"})
+_OF_RETRY: Final = frozenset({"discard"})
 _MODES: Final = {"soft reassign": command_parameters.SOFT, "nokill reassign": command_parameters.NO_KILL}
 
 
@@ -89,11 +90,8 @@ def parameters(command: TaskCommand, comment: str, given: Any) -> dict[str, Any]
     found: dict[str, Any] = {}
     if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
         words = set(comment.replace(",", " ").split())
-        if "discard" in words:
-            raise BadRowError(
-                "discard asks to make events of event service again, which this site does not offer. Leave it out."
-            )
-        found = dict.fromkeys(sorted(_QUALIFIERS & words), True)
+        known = _QUALIFIERS | _OF_RETRY if command is TaskCommand.RETRY else _QUALIFIERS
+        found = dict.fromkeys(sorted(known & words), True)
     elif command is TaskCommand.FINISH and "soft finish" in comment:
         found = {"soft": True}
     elif command is TaskCommand.REASSIGN and not given:

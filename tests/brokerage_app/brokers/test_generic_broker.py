@@ -101,6 +101,15 @@ def test_weights_are_positive_products_of_their_factors_and_fall(needs: TaskNeed
 
 RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("online site", TaskNeeds(), SITE, ""),
+    ("event service", TaskNeeds(event_service=True), replace(SITE, job_seed="all"), ""),
+    ("no event service", TaskNeeds(event_service=True), replace(SITE, job_seed="std"), "no_event_service"),
+    ("not set up for it", TaskNeeds(event_service=True), SITE, "no_event_service"),
+    ("not set up for it, bound", TaskNeeds(event_service=True, preassigned_site="SITE_A"), SITE, ""),
+    ("urgent events only", TaskNeeds(event_service=True), replace(SITE, job_seed="eshigh"), "event_service_high_only"),
+    ("urgent events", TaskNeeds(event_service=True, priority=900), replace(SITE, job_seed="eshigh"), ""),
+    ("scouts of events", TaskNeeds(event_service=True, scouting=True), replace(SITE, job_seed="eshigh"), ""),
+    ("events only", TaskNeeds(), replace(SITE, job_seed="es"), "event_service_only"),
+    ("urgent events or others", TaskNeeds(), replace(SITE, job_seed="eshigh"), ""),
     ("offline", TaskNeeds(), replace(SITE, status="offline"), "site_offline"),
     ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_paused"),
     ("brokeroff", TaskNeeds(), replace(SITE, status="brokeroff"), "site_brokeroff"),

@@ -21,7 +21,8 @@ def refused(given: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("nJumboJobs", 2), ("esFraction", 0.1), ("useJobCloning", "runonce"), ("fineGrainedProc", True)]
+    ("name", "value"),
+    [("nJumboJobs", 2), ("esConvertible", True), ("useJobCloning", "runonce"), ("fineGrainedProc", True)],
 )
 def test_what_is_asked_for_is_refused(name: str, value: object) -> None:
     assert refused({name: value}) == [(name, "not available")]
@@ -36,13 +37,10 @@ def test_merge_jobs_that_read_over_the_network_are_refused(value: object, fields
     ("name", "value"),
     [
         ("nJumboJobs", 0),
-        ("esFraction", 0.0),
         ("esConvertible", False),
         ("useJobCloning", None),
-        ("esmergeSpec", {}),
         ("prestagingRuleID", {}),
         ("useJobCloning", "off"),
-        ("nEsConsumers", 1),
     ],
 )
 def test_a_value_that_asks_for_nothing_is_taken(name: str, value: object) -> None:
@@ -52,7 +50,7 @@ def test_a_value_that_asks_for_nothing_is_taken(name: str, value: object) -> Non
 def test_a_split_rule_is_refused_by_the_parameter_of_its_code() -> None:
     faults = Faults()
     not_available.check_rule(SplitRule.parse("NF=2,ES=1,NJ=0,XJ=0,RE=1"), faults)
-    assert sorted(fault.field for fault in faults.found) == ["nEventsPerWorker", "registerEsFiles"]
+    assert sorted(fault.field for fault in faults.found) == ["registerEsFiles"]
 
 
 def test_every_parameter_that_is_refused_is_one_and_its_description_says_so() -> None:

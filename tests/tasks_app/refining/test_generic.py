@@ -92,7 +92,12 @@ def test_an_architecture_object_is_stored_as_json() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "mode"),
-    [({}, 0), ({"nEventsPerWorker": 1}, 1), ({"useJobCloning": "runonce"}, 2), ({"fineGrainedProc": True}, 3)],
+    [
+        ({}, 0),
+        ({"nEventsPerWorker": 1}, 1),
+        ({"useJobCloning": "runonce"}, 2),
+        ({"fineGrainedProc": True}, 3),
+    ],
 )
 def test_kinds_of_event_service(changes: dict[str, Any], mode: int) -> None:
     assert refined(d.smallest(**changes)).task["eventservice"] == mode
@@ -286,7 +291,8 @@ def test_what_merge_jobs_alone_write_is_nothing_to_the_others(given: bool) -> No
 
 def test_event_service_constants_are_for_event_service_only() -> None:
     assert "--eventService" in refined(d.event_service()).job_params_template
-    plain = d.event_service(nEventsPerWorker=None)
+    asked = ("nEsConsumers", "maxAttemptES", "maxAttemptEsJob", "notDiscardEvents", "esmergeSpec")
+    plain = d.event_service(nEventsPerWorker=None, **dict.fromkeys(asked))
     assert "--eventService" not in refined(plain).job_params_template
 
 

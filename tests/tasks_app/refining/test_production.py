@@ -34,6 +34,11 @@ def reconstruction(**changes: Any) -> dict[str, Any]:
     return d.reconstruction(vo="atlas", **changes)
 
 
+def by_events(**changes: Any) -> dict[str, Any]:
+    """A task that may be one of event service."""
+    return reconstruction(mergeOutput=False, mergeSpec=None, useRealNumEvents=True, **changes)
+
+
 def test_managed_tasks_and_those_of_type_prod_are_production() -> None:
     assert refiner_for("atlas", "managed", "anal") is refine_production
     assert refiner_for("atlas", "ptest", "prod") is refine_production
@@ -129,13 +134,13 @@ def test_the_type_of_data_is_a_field_of_the_name(name: str, wanted: str | None) 
 
 
 def test_a_share_of_tasks_becomes_event_service() -> None:
-    raw = reconstruction(esFraction=0.3, mergeOutput=False)
+    raw = by_events(esFraction=0.3)
     policy = Policy(draws=Draws(event_service=0.2), conversion=Conversion(consumers=3, sites=2))
     result = refined(raw, policy=policy)
     rule = rule_of(result)
     assert (result.task["eventservice"], result.task["corecount"]) == (1, 0)
     assert [rule.get_int(code) for code in ("ES", "EC", "NS", "XA", "XJ")] == [1, 3, 2, 1, 0]
-    assert all(rule.flag(code) for code in ("RE", "ME", "ND", "XF", "SC"))
+    assert all(rule.flag(code) for code in ("ND", "XF")) and not any(rule.flag(code) for code in ("RE", "ME", "SC"))
     assert result.job_params_template.endswith("--eventService=True")
     other = refined(raw, policy=replace(policy, draws=Draws(event_service=0.3)))
     assert other.task["eventservice"] == 0 and "eventService" not in other.job_params_template
@@ -157,7 +162,7 @@ def test_a_share_of_tasks_becomes_event_service() -> None:
     ],
 )
 def test_a_convertible_task_fills_the_pool_of_events(changes: dict[str, Any], allowed: bool) -> None:
-    raw = reconstruction(esConvertible=True, mergeOutput=False)
+    raw = by_events(esConvertible=True)
     result = refined(raw, policy=Policy(conversion=replace(READY, **changes)))
     assert result.task["eventservice"] == int(allowed)
 
@@ -169,7 +174,7 @@ def test_a_task_that_may_not_be_converted_stays_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [generation(), reconstruction(esFraction=1.0), d.event_service(vo="atlas")], ids=["gen", "reco", "es"]
+    "raw", [generation(), by_events(esFraction=1.0), d.event_service(vo="atlas")], ids=["gen", "reco", "es"]
 )
 def test_refining_what_was_stored_gives_the_same(raw: dict[str, Any]) -> None:
     policy = Policy(draws=Draws(event_service=0.0))

@@ -1,0 +1,85 @@
+"""New consumers: the ranges of their jobsets are inserted in the transaction that stores them.
+
+Ranges of files that are tried again are made but for those that are kept (notDiscardEvents); a jobset of which
+nothing is left goes to its merge without a pilot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import psycopg
+
+from events_app.consumers.copying import CopyKind, JobCopy, Place, copy_jobs
+from events_app.lifecycle.range_moves import NewBlock, insert_blocks
+from events_app.lifecycle.range_reinsertion import discard, discard_of_ready_files, settle
+from events_app.rules.range_blocks import RangeBlock, cut_ranges
+from events_app.rules.reinsertion import sort_out, to_insert
+from jedisite.database.sql import hot_cursor
+from tasks_app.lifecycle.job_hooks import CannotStoreError, Slot, StoredJobs, end_at_once
+from tasks_app.models import Task
+
+ME: Final = "job_generator"
+ALL_DONE: Final = "at"
+"""Among the words of a job's special handling: its ranges were done before it was made (allOkEvents)."""
+
+
+def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping[int, int]:
+    """Insert the ranges of all new jobsets, and their other consumers. Returns how many logs each dataset has more.
+
+    Raises CannotStoreError when the events of a file are not known.
+    """
+    wanted = [_cut(stored, index) for index in range(len(stored.jobs))]
+    kept = _settle(cursor, stored, wanted) if stored.tried_again else {}
+    new, idle = list[NewBlock](), set[int]()
+    for job, jobset, blocks in zip(stored.jobs, stored.jobsets, wanted, strict=True):
+        left, all_done = to_insert(blocks, kept)
+        new += [NewBlock(stored.task_id, stored.dataset_id, jobset, block) for block in left]
+        if all_done:
+            idle.add(job)
+    insert_blocks(cursor, new)
+    end_at_once(cursor, idle, word=ALL_DONE, reason="all events of its input were processed before")
+    more = (stored.rule.get_int("EC") or 1) - 1
+    copies = [
+        _copy(job, slots, number)
+        for job, slots in zip(stored.jobs, stored.slots, strict=True)
+        if slots and job not in idle
+        for number in range(1, more + 1)
+    ]
+    return copy_jobs(cursor, copies, by=ME).logs
+
+
+def _copy(job: int, slots: Sequence[Slot], number: int) -> JobCopy:
+    """One more consumer of the jobset of a job: they take turns at the slots."""
+    index = number % len(slots)
+    return JobCopy(job, CopyKind.CONSUMER, Place(*slots[index]) if index else None)
+
+
+def _cut(stored: StoredJobs, index: int) -> list[RangeBlock]:
+    """The ranges of one jobset."""
+    rule = stored.rule
+    try:
+        return cut_ranges(
+            stored.files[index], rule.get_int("ES") or 1, attempts=rule.get_int("XA"), in_file=rule.flag("IF")
+        )
+    except ValueError as exc:
+        raise CannotStoreError(str(exc)) from exc
+
+
+def _settle(
+    cursor: psycopg.Cursor[Any], stored: StoredJobs, wanted: Iterable[Sequence[RangeBlock]]
+) -> dict[int, list[int]]:
+    """Settle what earlier jobsets have left of the files. Returns the first events of the ranges that stay, by file."""
+    blocks = [block for some in wanted for block in some]
+    old = settle(cursor, stored.task_id, {b.file_id for b in blocks}, keeps_events=stored.rule.flag("ND"))
+    kept, useless = sort_out(blocks, [one.block for one in old])
+    discard(cursor, stored.task_id, [one.row_id for one in old if one.block in useless])
+    return kept
+
+
+def discard_events(task: Task, wanted: bool) -> None:
+    """A task is tried again: where that is wanted, what was processed of the files that are tried again is made anew."""
+    if wanted:
+        with hot_cursor() as cursor:
+            discard_of_ready_files(cursor, task.id)

@@ -1,0 +1,48 @@
+"""How the jobs of a task of event service are made: consumers that share the ranges of their input. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tasks_app.params.splitrule import SplitRule
+
+KINDS: Final = {1: 1}
+"""What jobs are (EVENTSERVICE of a job) by what their task is. Copies of jobs (2) and fine-grained tasks (3) are refused."""
+MORE_ATTEMPTS: Final = 3
+"""Attempts of a consumer after its first when the task says nothing (maxAttemptEsJob)."""
+USUAL_SHARE: Final = 3
+"""By which the time of a job is then divided: PanDA counts the first attempt only where maxAttemptEsJob is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """The consumers of a jobset.
+
+    kind            what they are (EVENTSERVICE)
+    more_attempts   how often each is followed by another that goes on with what it left
+    number          how many there are at a time
+    sites           over how many queues they are spread, at most
+    shares          into how many parts the time for all events of an input is divided
+    """
+
+    kind: int
+    more_attempts: int
+    number: int
+    sites: int
+    shares: int
+
+
+def consumers_of(mode: int, rule: SplitRule) -> Consumers | None:
+    """The consumers of a task; None when its jobs are none. `mode`: EVENTSERVICE of the task."""
+    kind = KINDS.get(mode)
+    if kind is None:
+        return None
+    number, more = rule.get_int("EC") or 1, rule.get_int("XJ")
+    return Consumers(
+        kind,
+        MORE_ATTEMPTS if more is None else more,
+        number,
+        rule.get_int("NS") or 1,
+        number * (USUAL_SHARE if more is None else more + 1),
+    )

@@ -1,0 +1,112 @@
+"""What an app above may do in the transactions of this one: jobs of event service are stored, a task is tried again.
+
+Hooks are registered once, when Django is ready. Tasks without event service call none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from django.utils.module_loading import import_string
+
+from jedisite.database.sql import numbers
+from tasks_app.domain.states import JobStatus
+from tasks_app.models import Task
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.splitting.chunk import InputFile
+
+
+class CannotStoreError(RuntimeError):
+    """No job can ever be made of these files; the text says why."""
+
+
+class Slot(NamedTuple):
+    """A queue where a job may run, where its log goes from there, and what it asks of the queue."""
+
+    queue: str
+    log_endpoint: str | None
+    cores: int | None
+    memory_mb: int | None
+    resource_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJobs:
+    """New jobs of event service of one task, the first of their jobsets.
+
+    dataset_id    the master dataset
+    jobs          numbers of the jobs, with `jobsets` and `files` (those of the master) of each in the same order
+    slots         of each job: where others of its jobset can begin at once, its own first; none while its input is brought
+    tried_again   some of the files have been handed out before
+    """
+
+    task_id: int
+    dataset_id: int
+    rule: SplitRule
+    jobs: Sequence[int]
+    jobsets: Sequence[int]
+    files: Sequence[Sequence[InputFile]]
+    slots: Sequence[Sequence[Slot]]
+    tried_again: bool = False
+
+
+StoredHook = Callable[[psycopg.Cursor[Any], StoredJobs], Mapping[int, int]]
+"""Called in the transaction that stores the jobs, after their rows. Returns how many records it has added to datasets, by
+dataset: whoever calls counts them. May raise CannotStoreError."""
+RetryHook = Callable[[Task, bool], None]
+"""Called in the transaction of the command with the task, whose files are ready again, and whether events are discarded."""
+
+_stored: Final[list[str]] = []
+_tried_again: Final[list[str]] = []
+
+
+def when_jobs_are_stored(hook: str) -> None:
+    """Register what is done with new jobs of event service: a `StoredHook` by its dotted name, imported when it is called."""
+    _stored[:] = [hook]
+
+
+def when_a_task_is_tried_again(hook: str) -> None:
+    """Register what is done when a task of event service is tried again: a `RetryHook` by its dotted name."""
+    _tried_again[:] = [hook]
+
+
+def jobs_are_stored(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping[int, int]:
+    """Call the hook. Returns how many records each dataset has more. Raises CannotStoreError."""
+    for name in _stored:
+        hook: StoredHook = import_string(name)
+        return hook(cursor, stored)
+    return {}
+
+
+def task_is_tried_again(task: Task, *, discard: bool) -> None:
+    """Call the hook for a task of event service, and none for others."""
+    for name in _tried_again if task.event_service else ():
+        hook: RetryHook = import_string(name)
+        hook(task, discard)
+
+
+# A job that has just been stored, and that nobody has seen: it is as if its pilot had reported its end.
+_END = f"""
+WITH moved AS (
+    UPDATE jobs SET jobstatus = '{JobStatus.HOLDING}', fence = fence + 1, heartbeat_at = clock_timestamp(),
+           specialhandling = concat_ws(',', nullif(specialhandling, ''), %(word)s::text)
+     WHERE pandaid = ANY(%(jobs)s::bigint[])
+    RETURNING pandaid, jeditaskid, attemptnr),
+logged AS (
+    UPDATE jobs_statuslog l SET jobstatus = '{JobStatus.HOLDING}', reason = %(reason)s::text
+      FROM moved m WHERE l.pandaid = m.pandaid)
+INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
+SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), '{JobStatus.FINISHED}', '{{}}' FROM moved
+"""  # noqa: S608 - states of ours
+
+
+def end_at_once(cursor: psycopg.Cursor[Any], jobs: Collection[int], *, word: str, reason: str) -> None:
+    """End jobs that this transaction has stored and that have nothing to do: the adder books them as if they had run.
+
+    `word` is added to their special handling.
+    """
+    if jobs:
+        cursor.execute(_END, {"jobs": numbers(sorted(jobs)), "word": word, "reason": reason})

@@ -1,0 +1,103 @@
+"""What goes with event service and what does not: a task says it with nEventsPerWorker, or may become one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from tasks_app.params.faults import Faults
+from tasks_app.params.keys import KEYS
+
+if TYPE_CHECKING:
+    from tasks_app.params.schema import TaskParams
+
+RULE: Final = "event service"
+"""The rule that such a parameter breaks, as clients read it."""
+SWITCH: Final = "nEventsPerWorker"
+ONLY_WITH: Final = (
+    "nEsConsumers",
+    "nSitesPerJob",
+    "maxAttemptES",
+    "maxAttemptEsJob",
+    "notDiscardEvents",
+    "decAttOnFailedES",
+    "allowPartialFinish",
+    "esmergeSpec",
+)
+"""Parameters that say something of consumers, ranges and their merge jobs."""
+_ONE: Final = frozenset({"nEsConsumers", "nSitesPerJob"})
+"""Of these, one is what each job has without event service."""
+_MERGES: Final = (
+    "Outputs of event service are merged by its own merge jobs: leave it out, and describe them in esmergeSpec."
+)
+_WHOLE: Final = (
+    "Event service divides the input by events, so it cannot be divided by groups of files as well: leave it out."
+)
+_EVENTS: Final = "Consumers take event ranges until their time is over: leave it out."
+AGAINST: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "mergeOutput": _MERGES,
+        "mergeSpec": _MERGES,
+        "loadXML": _WHOLE,
+        "groupBoundaryID": _WHOLE,
+        "minGranularity": _EVENTS,
+        "nEventsPerRange": _EVENTS,
+        "buildSpec": "Consumers may start at any queue, where no library is built for them: install the program there.",
+        "preproSpec": "A task of event service has no preprocessing step: make a task of its own of it.",
+        "periodic": "A task of event service has an input with events, and a periodic task has none.",
+    }
+)
+"""What event service cannot have, and what to do instead."""
+CHANGEABLE: Final = (SWITCH, "nEsConsumers")
+
+
+def event_service(params: TaskParams, faults: Faults) -> None:
+    """Parameters of event service need it, and it needs to know how many events files have."""
+    name = _asked_by(params)
+    if name is None:
+        for one in ONLY_WITH:
+            if _is_asked(params, one):
+                faults.add(one, RULE, f"It has no effect without {SWITCH}, which makes a task one of event service.")
+        return
+    if not _knows_events(params):
+        said = "give nEventsPerInputFile, or useRealNumEvents where data management knows the numbers"
+        faults.add(name, RULE, f"Event service has to know how many events each file has: {said}.")
+    spec = params.spec("esmergeSpec")
+    if spec and not spec.get("transPath"):
+        said = "esmergeSpec needs transPath, the program of its merge jobs; without esmergeSpec the site's own is used."
+        faults.add("esmergeSpec.transPath", "required", said)
+    for one, why in AGAINST.items():
+        if _is_asked(params, one):
+            faults.add(one, RULE, why)
+
+
+def _asked_by(params: TaskParams) -> str | None:
+    """The parameter that makes a task one of event service, or lets it become one."""
+    if params.given(SWITCH):
+        return SWITCH
+    return "esFraction" if (params.number("esFraction") or 0) > 0 else None
+
+
+def _is_asked(params: TaskParams, name: str) -> bool:
+    if KEYS[name].kind == "flag":
+        return params.flag(name)
+    value = params.raw.get(name)
+    return bool(value) and not (name in _ONE and value == 1)
+
+
+def _knows_events(params: TaskParams) -> bool:
+    if params.events_per_input or params.flag("useRealNumEvents") or params.flag("getNumEventsInMetadata"):
+        return True
+    pseudo = params.flag("noInput") or any(item.param_type == "pseudo_input" for item in params.items)
+    return pseudo and bool(params.whole("nEvents"))
+
+
+def check_change(changes: Mapping[str, Any], *, now: bool, faults: Faults) -> None:
+    """Add a fault where changes would make a task one of event service, or end that. `now`: it is one."""
+    for name in CHANGEABLE:
+        is_asked = changes.get(name) is not None and (name == SWITCH or changes[name] != 1)
+        if is_asked and not now:
+            faults.add(name, RULE, "The task is not one of event service, and cannot become one: submit another.")
+    if now and SWITCH in changes and changes[SWITCH] is None:
+        faults.add(SWITCH, RULE, "The task is one of event service, and stays it: give another number.")
