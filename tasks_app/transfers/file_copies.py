@@ -118,8 +118,8 @@ def copy_on(root: Path, scope: str, lfn: str, where: Place, part: Path, content:
         except OSError as exc:
             if exc.errno in FULL:
                 part.unlink(missing_ok=True)  # others need what it has taken
-                raise NoRoomError(_said(exc)) from exc
-            raise NoCopyError(_said(exc)) from exc
+                raise NoRoomError(said_of(exc)) from exc
+            raise NoCopyError(said_of(exc)) from exc
 
 
 def _append(reader: IO[bytes], writer: IO[bytes], most: int) -> int:
@@ -132,7 +132,10 @@ def _append(reader: IO[bytes], writer: IO[bytes], most: int) -> int:
     return most - left
 
 
-def _said(exc: OSError) -> str:
+def said_of(exc: NoCopyError | OSError) -> str:
+    """Why a file could not be written, in words."""
+    if not isinstance(exc, OSError):
+        return str(exc)
     if exc.errno in FULL:
         return "the destination is full"
     return f"it cannot be written: {exc.strerror or exc}"
@@ -160,7 +163,7 @@ def conclude(root: Path, scope: str, lfn: str, where: Place, part: Path, content
             part.unlink()
         sync_folder(where.path.parent)
     except OSError as exc:
-        raise NoCopyError(_said(exc)) from exc
+        raise NoCopyError(said_of(exc)) from exc
     if not is_there(where, content):
         raise NoCopyError("it is gone from the destination again")
 
@@ -177,7 +180,7 @@ def remove_part(root: Path, scope: str, lfn: str, request_id: int) -> None:
     try:
         part_of(place_of(root, scope, lfn), request_id).unlink(missing_ok=True)
     except OSError as exc:
-        raise NoCopyError(_said(exc)) from exc
+        raise NoCopyError(said_of(exc)) from exc
 
 
 def path_at(root: Path, scope: str, lfn: str) -> Path:

@@ -67,10 +67,10 @@ class Turn:
             self.room.left.pop(held.id, None)
             source = self._place(held.source, held)
             return replace(failed, error=f"{exc} at {held.source}", bad_source=True, source_url=file_url(source.path))
-        except NoCopyError as exc:
+        except (NoCopyError, OSError) as exc:
             self.room.left.pop(held.id, None)
             waits = isinstance(exc, NoRoomError) and self.now < held.created + ROOM_FOR
-            return replace(failed, error=str(exc), waits=waits)
+            return replace(failed, error=file_copies.said_of(exc), waits=waits)
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)

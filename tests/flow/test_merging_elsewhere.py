@@ -15,8 +15,9 @@ from tasks_app.ddm.local_files import path_of
 from tasks_app.models import CatalogueFile, JobFile, TransferRule
 from tests.flow import test_transfers
 from tests.flow.driving import inputs, jobs, settle, states, status, task
+from tests.flow.real_pilot import RealPilot
 from tests.flow.test_merging import MERGE, merge_jobs
-from tests.flow.test_transfers import RealPilot, fed, moved
+from tests.flow.test_transfers import fed, moved
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
 pytestmark = pytest.mark.usefixtures("books")

@@ -11,10 +11,11 @@ from django.utils import timezone
 from brokerage_app.grid import configured
 from brokerage_app.models import GdpConfig, Queue, VerdictRecord
 from tasks_app.agents import adder, feeder, job_generator, refiner, task_broker
-from tasks_app.agents.watchdogs import job_timeouts, site_statistics
+from tasks_app.agents.watchdogs import job_timeouts, site_statistics, user_caps
 from tasks_app.models import Job, TransferRule
-from tests.flow.driving import jobs, parameters, reads, settle, states, status, submit, wake
-from tests.flow.test_transfers import RealPilot, gathered, moved, site
+from tests.flow.driving import jobs, parameters, reads, settle, states, status, submit, task, wake
+from tests.flow.real_pilot import RealPilot
+from tests.flow.test_transfers import fed, gathered, moved, site
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -130,3 +131,44 @@ def test_queues_with_many_assigned_jobs_weigh_less(away: Storages) -> None:
     moved()
     moved()
     assert factor("lab.v") == 1.0
+
+
+def test_a_users_job_whose_input_does_not_come_in_time_is_made_anew_and_its_copy_is_cancelled(site: Storages) -> None:
+    Queue.objects.filter(name="CERN_Q").update(status="offline")
+    configure("LINK_RATE", 1e-9)
+    made = fed(site, 1, "CERN_DISK", official=False)
+    job_generator.run()
+    assert states(made) == {"assigned": 1}
+    (first,) = jobs(made)
+    moved()
+    Queue.objects.filter(name="CERN_Q").update(status="online")
+    limit = timedelta(hours=12)
+    assert job_timeouts.run(now=timezone.now() + limit - MINUTE).items == 0
+    assert job_timeouts.run(now=timezone.now() + limit + MINUTE).items == 1
+    first.refresh_from_db()
+    assert (first.status, first.sub_status) == ("closed", "toreassign")
+    moved()
+    assert [rule.status for rule in TransferRule.objects.filter(job_id=first.id)] == ["cancelled"]
+    assert not site.parts()
+    settle(moved, RealPilot(site="CERN_Q").work)
+    assert (status(made), states(made)) == ("done", {"closed": 1, "finished": 1})
+
+
+def test_too_much_that_is_copied_for_a_user_throttles_that_users_task_until_it_has_arrived(
+    site: Storages, settings: Any
+) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    made = fed(site, 2, "CERN_DISK", official=False)
+    job_generator.run()
+    assert states(made) == {"assigned": 2}
+    settings.JEDI_LIMITS = {"USER_TRANSFER_LIMIT": 2e-6}
+    user_caps.run()
+    assert status(made) == "running", "2 kB are on their way, which is not more"
+    settings.JEDI_LIMITS = {"USER_TRANSFER_LIMIT": 1e-6}
+    user_caps.run()
+    assert status(made) == "throttled" and "type=transfer" in (task(made).error_dialog or "")
+    moved()
+    user_caps.run()
+    assert status(made) == "running"
+    settle(moved, RealPilot(site="FAR_Q").work)
+    assert (status(made), states(made)) == ("done", {"finished": 2})

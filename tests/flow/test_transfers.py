@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -21,13 +20,12 @@ from tasks_app.configured import timeout_limits
 from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
-from tasks_app.dispatch.reports import update_job
 from tasks_app.models import CatalogueFile, File, FileReplica, JobFile, TransferRequest, TransferRule
 from tasks_app.outcomes import bad_inputs
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.worker_node.pilot.errors import Code
 from tests.flow.driving import add_queue, jobs, parameters, reads, settle, states, status, submit, task, wake
-from tests.flow.pilot import Pilot, report
+from tests.flow.real_pilot import RealPilot
 from tests.flow.test_commands import command
 from tests.tasks_app.transfers.storage_scene import Storages, configure, content_of
 
@@ -53,43 +51,6 @@ def site(tmp_path: Path, settings: Any, books: None) -> Iterator[Storages]:
     configured.forget()
     yield found
     configured.forget()
-
-
-class RealPilot(Pilot):
-    """Reads its inputs from where it is told, and leaves its outputs at the storage that it is told."""
-
-    missing_code = 1103
-
-    def work(self, count: int = 100) -> int:
-        found = self.fetch(count)
-        for job in found:
-            self.start(job)
-            update_job(self.run(job))
-        return len(found)
-
-    def run(self, job: dict[str, Any]) -> Any:
-        for lfn, url, adler in zip(job["inFiles"].split(","), job["surlsIn"], job["checksum"].split(","), strict=True):
-            path = path_of(url)
-            if not path.exists():
-                errors = {"pilot_error_code": self.missing_code, "pilot_error_diag": f"{lfn} is not there"}
-                return report(job, "failed", errors=errors)
-            if f"ad:{zlib.adler32(path.read_bytes()):08x}" != adler:
-                return report(job, "failed", errors={"pilot_error_code": 1171, "pilot_error_diag": f"{lfn} is corrupt"})
-        names, ends = job["outFiles"].split(","), job["ddmEndPointOut"].split(",")
-        scopes = [*job["scopeOut"].split(","), *job["scopeLog"].split(",")]
-        outputs = {}
-        for lfn, end, scope in zip(names, ends, scopes, strict=True):
-            root = Path(StorageEndpoint.objects.get(name=end).path)
-            place = storage_path(root, scope, lfn)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content := lfn.encode() * 10)
-            outputs[lfn] = {
-                "guid": lfn[-30:],
-                "fsize": len(content),
-                "adler32": f"{zlib.adler32(content):08x}",
-                "surl": file_url(place),
-            }
-        return report(job, "finished", outputs=outputs, measures={"cpu_time_s": 10})
 
 
 def fed(site: Storages, files: int, at: str, **more: Any) -> int:

@@ -237,6 +237,29 @@ def test_what_a_copy_has_still_to_write_is_not_free_for_another(site: Storages) 
     assert states(second) == ["active"] and TransferRequest.objects.get(rule_id=second).bytes_copied > 0
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_something_in_the_way_of_a_copy_fails_that_copy_and_no_other(site: Storages, is_full: bool) -> None:
+    """Also where what an earlier attempt has left is to be removed, as there is no room."""
+    site.now = timezone.now()
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"])
+    if is_full:
+        _large(site, ["f3"], 1.5)
+        CatalogueFile.objects.filter(lfn__in=["f1", "f2"]).update(size=1000)
+    rule_id = site.rule("B_DISK", ["f3" if is_full else "f1", "f2"])
+    bad, good = TransferRequest.objects.filter(rule=rule_id).order_by("-lfn" if is_full else "lfn")
+    part = file_copies.part_of(file_copies.place_of(site.root / "B_DISK", "lab", bad.lfn), bad.id)
+    part.mkdir(parents=True)
+    site.turn()
+    bad.refresh_from_db()
+    good.refresh_from_db()
+    assert (bad.status, bad.attempt, good.status) == ("queued", 1, "done")
+    assert bad.error == "it cannot be written: Is a directory"
+    part.rmdir()
+    if not is_full:
+        site.turn(3600)
+        assert rule(rule_id).status == "done"
+
+
 FILL = """
 import sys
 from pathlib import Path
