@@ -18,10 +18,12 @@ from tasks_app.outcomes import recovery, recovery_plans
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
-from tests.flow.test_random_walk import SCOUTS, Walk
+from tests.flow.test_random_walk import SCOUTS, Walk, storages
+from tests.tasks_app.transfers.storage_scene import Storages
 from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("books")
+__all__ = ["storages"]
 STEPS = cases(1500, full=4000)
 AUDIT_EVERY = 500
 FAMILIES = 6
@@ -30,8 +32,9 @@ FAMILIES = 6
 class LongWalk(Walk):
     """More tasks of more kinds, every command, time-outs whose time has come, and lost outputs."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, storages: Storages) -> None:
+        super().__init__(seed, storages)
+        self.tasks[-1:-1] = self.moving.submit(1)
         self.steps += [
             (2, self.time_passes),
             (1, self.lose_outputs),
@@ -99,8 +102,8 @@ class LongWalk(Walk):
         return {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
 
 
-def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance() -> None:
-    walk = LongWalk(20_261_120)
+def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance(storages: Storages) -> None:
+    walk = LongWalk(20_261_120, storages)
     assert len(walk.tasks) >= 36
     for number in range(1, STEPS + 1):
         walk.step()
@@ -115,3 +118,4 @@ def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance() -> 
         else:
             assert task.status in TASK_FINAL, f"task {task.id} {task.name} is {task.status}: {task.error_dialog}"
     assert not Job.objects.open().exists()
+    walk.moving.check_that_it_moved()

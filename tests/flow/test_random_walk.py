@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
+from brokerage_app.models import Queue
 from tasks_app.agents import data_carousel, job_generator, merger, mover
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.configured import timeout_limits
@@ -22,7 +22,7 @@ from tasks_app.dispatch.reports import update_job
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import claims
-from tasks_app.models import File, Job, Task, TransferRule
+from tasks_app.models import File, Job, Task
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
@@ -39,8 +39,9 @@ from tests.flow.driving import (
     template,
     wake,
 )
+from tests.flow.moving_data import MovingData
 from tests.flow.pilot import Pilot, final_report, report
-from tests.tasks_app.transfers.storage_scene import Storages, configure
+from tests.tasks_app.transfers.storage_scene import Storages
 from tests.thorough import cases
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -56,17 +57,20 @@ LOOKS = 3
 
 
 class Walk:
-    """One walk: some tasks, two pilots, a chooser of what happens next; with `storages`, real files that move between them."""
+    """One walk: some tasks, some whose files move between storages, pilots, a chooser of what happens next."""
 
-    def __init__(self, seed: int, storages: Storages | None = None) -> None:
+    def __init__(self, seed: int, storages: Storages) -> None:
         self.chance = random.Random(seed)
         # Brokers draw sites by the common one: else each run of a seed is another walk.
         random.seed(seed)
         self.pilots = [Pilot(site=SITE), Pilot(site="SITE_B")]
         self.at_work: list[dict[str, Any]] = []
         self.past: list[dict[str, Any]] = []
-        queue = add_queue("SITE_B")
+        add_queue("SITE_B")
         self.tasks = self._tasks()
+        self.moving = MovingData(storages, self.chance)
+        self.tasks[-1:-1] = self.moving.submit()
+        self.pilots += self.moving.pilots
         self.steps: list[tuple[int, Callable[[], object]]] = [
             (30, self.agent),
             (12, self.fetch),
@@ -81,27 +85,8 @@ class Walk:
             (1, self.site_goes_or_comes),
             (2, self.small_bunch),
             (2, self.merge_late),
+            *self.moving.steps(),
         ]
-        if storages is not None:
-            self.storages = storages
-            self.tasks[-1:-1] = self._moving(queue)
-            self.steps += [(2, self.disk_goes_or_comes), (1, self.lose_a_replica)]
-
-    def _moving(self, queue: Queue) -> list[int]:
-        """Inputs of one task come from tape, those of another are copied to the only queue that may have its jobs."""
-        self.storages.add("TAPE", is_tape=True)
-        self.storages.add("DISK_A")
-        self.storages.add("DISK_B", "SITE_B")
-        QueueEndpoint.objects.create(queue=queue, endpoint_id="DISK_B", order_read=1)
-        self.storages.dataset("lab.tape", "TAPE", [f"lab.tape.{number:05d}" for number in range(8)])
-        self.storages.dataset("lab.away", "DISK_A", [f"lab.away.{number:05d}" for number in range(8)])
-        for key, value in (("TAPE_LATENCY", 0), ("TRANSFER_RETRY", 0), ("TAPE_DRIVES", 2), ("LINK_TRANSFERS", 2)):
-            configure(key, value)
-        staged = submit(
-            parameters("lab.m", reads("lab.tape"), inputPreStaging=True, nChunksToWait=2, nFilesPerJob=1, maxAttempt=4)
-        )
-        away = submit(parameters("lab.n", reads("lab.away"), site="SITE_B", nFilesPerJob=2, maxAttempt=4))
-        return [staged, away]
 
     def _tasks(self) -> list[int]:
         add_dataset("lab.in", 25)
@@ -174,8 +159,16 @@ class Walk:
         if self.at_work:
             job = self.at_work.pop(self.chance.randrange(len(self.at_work)))
             outcome = self.chance.choices(("finished", "failed", "incomplete"), (8, 2, 1))[0]
-            update_job(final_report(job, outcome))
+            update_job(self.moving.final_report(job, outcome))
             self.past.append(job)
+
+    def work(self, pilot: Pilot) -> int:
+        """All jobs that a pilot gets come to a good end. Returns how many."""
+        found = pilot.fetch(100)
+        for job in found:
+            pilot.start(job)
+            update_job(self.moving.final_report(job, "finished"))
+        return len(found)
 
     def fall_silent(self) -> None:
         if self.at_work:
@@ -211,7 +204,7 @@ class Walk:
         if name == "finish" and self.chance.random() < 0.5:
             more = {"soft": True}
         elif name == "reassign":
-            more = {"nucleus": "N", "back": True, "mode": self.chance.choice(("hard", "soft", "nokill"))}
+            more = {"nucleus": "CERN", "back": True, "mode": self.chance.choice(("hard", "soft", "nokill"))}
         elif name == "remove_files":
             more = {"files": ",".join(self.some_files())}
         elif name == "incexec" and self.chance.random() < 0.5:
@@ -239,24 +232,10 @@ class Walk:
         """Unmerged files of a queue that has been off for days are merged at the other one."""
         merger.run(now=timezone.now() + timedelta(days=self.chance.choice((2, 4))))
 
-    def disk_goes_or_comes(self) -> None:
-        disk = StorageEndpoint.objects.get(name=self.chance.choice(("DISK_A", "DISK_B")))
-        disk.blacklisted_write = not disk.blacklisted_write
-        disk.save()
-
-    def lose_a_replica(self) -> None:
-        """A copy is gone from its disk, or is another file."""
-        if copies := sorted(self.storages.root.glob("DISK_?/**/lab.*.0000?")):
-            path = self.chance.choice(copies)
-            if self.chance.random() < 0.5:
-                path.unlink()
-            else:
-                path.write_bytes(b"something else")
-
     def drain(self) -> None:
         """Let everything come to its end: no new faults, all pilots work, the growing dataset closes."""
         Queue.objects.update(status="online")
-        StorageEndpoint.objects.update(blacklisted_write=False)
+        self.moving.mend()
         with connection.cursor() as cursor:
             cursor.execute("UPDATE catalogue_datasets SET open = false WHERE name = 'lab.growing'")
             cursor.execute(
@@ -274,7 +253,7 @@ class Walk:
             look_again()
             for run in EVERYBODY:
                 run()
-            worked = sum(pilot.work() for pilot in self.pilots)
+            worked = sum(map(self.work, self.pilots))
             unfinished = Task.objects.exclude(status__in=TASK_FINAL).exclude(pk=self.tasks[-1])
             if turn >= LOOKS and not worked and not unfinished.exists():
                 return
@@ -302,4 +281,4 @@ def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(
             assert task.status in TASK_FINAL, f"task {task.id} {task.name} is {task.status}: {task.error_dialog}"
     assert not Job.objects.open().exists()
     if seed == 1:
-        assert TransferRule.objects.filter(files_done__gt=0).exists(), "others may have killed both tasks before"
+        walk.moving.check_that_it_moved()
