@@ -45,16 +45,16 @@ def destination(disks: Iterable[Disk], tape_sites: Collection[str]) -> str:
     return min(disks, key=lambda disk: (disk.site not in tape_sites, disk.name), default=Disk("", "")).name
 
 
-def _number(rate: float) -> str:
-    return "one" if round(rate) == 1 else f"{rate:.0f}"
+def _arrive(rate: float) -> str:
+    return "one arrives" if round(rate) == 1 else f"{rate:.0f} arrive"
 
 
 def staging_in_words(progress: Progress, now: datetime) -> str:
-    """`waits for 12 of 40 files from tape, about 3 a minute (as of 12:00:05)`."""
+    """`waits for 12 of 40 files from tape, about 3 arrive a minute (as of 12:00:05 UTC)`."""
     if progress.a_minute >= 1:
-        speed = f"about {_number(progress.a_minute)} a minute"
+        speed = f"about {_arrive(progress.a_minute)} a minute"
     elif progress.a_minute > 0:
-        speed = f"about {_number(max(progress.a_minute * 60, 1))} an hour"
+        speed = f"about {_arrive(max(progress.a_minute * 60, 1))} an hour"
     elif progress.left == progress.files or progress.is_new:
         speed = "none has arrived yet"
     else:

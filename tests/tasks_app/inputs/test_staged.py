@@ -14,10 +14,10 @@ NOW = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("progress", "speed"),
     [
-        (Progress(40, 12, 3.2), "about 3 a minute"),
-        (Progress(40, 12, 1.0), "about one a minute"),
-        (Progress(40, 12, 0.5), "about 30 an hour"),
-        (Progress(40, 12, 0.01), "about one an hour"),
+        (Progress(40, 12, 3.2), "about 3 arrive a minute"),
+        (Progress(40, 12, 1.0), "about one arrives a minute"),
+        (Progress(40, 12, 0.5), "about 30 arrive an hour"),
+        (Progress(40, 12, 0.01), "about one arrives an hour"),
         (Progress(40, 40, 0.0), "none has arrived yet"),
         (Progress(40, 12, 0.0, is_new=True), "none has arrived yet"),
         (Progress(40, 12, 0.0), "none arrived in the last 10 minutes"),
