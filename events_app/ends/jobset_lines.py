@@ -11,13 +11,14 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
+from events_app.lifecycle.unneeded_consumers import ES_UNUSED
 from jedisite.agents.passes import kick
 from jedisite.database.sql import numbers, texts
 from tasks_app.domain.states import JobStatus
 from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.unmerged import NOT_MERGED_ERROR
 
-UNUSED: Final = "es_unused"
+UNUSED: Final = ES_UNUSED
 KILLED: Final = "es_killed"
 ABORTED: Final = "es_aborted"
 FAILED_WITH: Final = "es_failedwith"

@@ -17,6 +17,7 @@ from events_app.rules.range_blocks import RangeBlock
 from tasks_app.dispatch.reports import NotYoursError, Proof
 from tasks_app.models import Dataset, File, JobOutputReport, Task
 from tests.events_app.ranges import DATASET, JOBSET, TASK, insert, rows
+from tests.statements import sent
 
 pytestmark = pytest.mark.django_db
 SECRET = {"fence": 3, "secret_hash": hashlib.sha256(b"hush").digest()}
@@ -84,6 +85,14 @@ def test_consumers_without_a_pilot_are_not_needed_once_no_range_is_left(
     assert unused() == unfetched, "each has one line"
     line = JobOutputReport.objects.get(id=min(unfetched))
     assert (line.task_id, line.attempt, line.data) == (TASK, 0, {})
+
+
+def test_a_call_that_leaves_something_is_two_statements(make_consumer: Callable[..., int]) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 25, 10))
+    with sent() as statements:
+        assert len(hand_out(job, 1, Proof(site="SITE_A"))) == 1
+    assert len(statements) == 2, "whose it is, and the hand-out"
 
 
 @pytest.mark.parametrize(
