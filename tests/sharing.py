@@ -41,6 +41,7 @@ LONGEST_FIRST = (
     "tests/jedisite/server/test_web_worker.py",
     "tests/jedisite/processes/",
     "tests/tasks_app/worker_node/",
+    "tests/events_app/api/test_our_pilot.py",
     "tests/flow/test_random_walk.py",
     "tests/jedisite/identity/test_identity.py",
     "tests/tasks_app/dispatch/test_report",

@@ -17,13 +17,16 @@ from pytest_django.live_server_helper import LiveServer
 
 from brokerage_app.models import Queue, StorageEndpoint
 from events_app.lifecycle.range_ends import end_consumer
+from events_app.lifecycle.range_moves import NewBlock, insert_blocks
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from jedisite.database.sql import hot_cursor
+from tasks_app.agents import adder
 from tasks_app.dispatch import queue_storages
 from tasks_app.models import Dataset, File, Job, JobFile, JobParams, Task
-from tests.events_app.ranges import DATASET, TASK, insert
+from tests.events_app.jobsets import ends, follower, make_jobset
+from tests.events_app.ranges import DATASET, JOBSET, TASK, insert
 from tests.installation import wait_for
 from tests.tasks_app.worker_node.running import CHECKOUT
 
@@ -37,26 +40,31 @@ COMMAND = (
 
 
 @pytest.fixture
-def storage(tmp_path: Path, db: None, make_task: Callable[..., Task]) -> Iterator[Path]:
-    """The file with its ranges, and the queue's storage."""
+def storage(tmp_path: Path, db: None) -> Iterator[Path]:
+    """The queue's storage, and the file."""
     folder = tmp_path / "storage"
     folder.mkdir()
     (folder / "in.txt").write_bytes(LINES)
     StorageEndpoint.objects.create(name="SE", site_name="SITE_A", path=str(folder), number=12)
     Queue.objects.create(name="SITE_A", site_name="SITE_A", storage_id="SE", data={"zip_time_gap": 0.2})
     queue_storages.forget()
+    yield folder
+    queue_storages.forget()
+
+
+@pytest.fixture
+def ranges(make_task: Callable[..., Task]) -> None:
+    """Those of the file, in the books."""
     task = make_task(id=TASK, event_service=1)
     Dataset.objects.create(id=DATASET, task=task, name="lab.in", type="input", status="ready")
     File.objects.create(
         id=FILE, task_id=TASK, dataset_id=DATASET, lfn="in.txt", guid="g", scope="lab", status="running"
     )
     insert(RangeBlock(FILE, 1, EVENTS, LENGTH))
-    yield folder
-    queue_storages.forget()
 
 
 @pytest.fixture
-def make_job(storage: Path, make_consumer: Callable[..., int], tmp_path: Path) -> Callable[[], int]:
+def make_job(storage: Path, ranges: None, make_consumer: Callable[..., int], tmp_path: Path) -> Callable[[], int]:
     def make() -> int:
         job = make_consumer(status="activated", site="SITE_A", transformation="event_command", attempt=1, core_count=2)
         options = """-i "['in.txt']" -o "{'out.txt': 'lab.out.1'}" """
@@ -164,3 +172,43 @@ def test_a_killed_job_ends(make_job: Callable[[], int], start: Callable[[], subp
     Job.objects.filter(pk=job).update(command_to_pilot="tobekilled")
     assert pilot.wait(120) == 0
     assert len(processed()) == 15 and len(stored()) == 15
+
+
+def test_a_file_is_processed_by_two_consumers_and_merged_by_a_third_job(
+    storage: Path,
+    make_task: Callable[..., Task],
+    make_dataset: Callable[..., Dataset],
+    start: Callable[[], subprocess.Popen[bytes]],
+    tmp_path: Path,
+) -> None:
+    waits = {"status": "activated", "fence": 0, "heartbeat_at": None, "start_time": None}
+    jobset = make_jobset(make_task, make_dataset, events=EVENTS, transformation="run_command", core_count=2, **waits)
+    with hot_cursor() as cursor:
+        block = RangeBlock(jobset.file.id, 1, EVENTS, LENGTH, attempts=3)
+        insert_blocks(cursor, [NewBlock(jobset.task.id, jobset.inputs.id, JOBSET, block)])
+    File.objects.filter(task_id=jobset.task.id, type="output").update(lfn="lab.out.txt")
+    files = JobFile.objects.filter(job_id=jobset.first)
+    files.filter(type="output").update(lfn="lab.out.txt")
+    files.exclude(type="input").update(destination_se="SE")
+    url, checksum = f"file://localhost{storage}/in.txt", f"ad:{zlib.adler32(LINES):08x}"
+    files.filter(type="input").update(surl=url, checksum=checksum, size=len(LINES))
+    command = urllib.parse.quote(COMMAND.format(go=tmp_path / "go"))
+    JobParams.objects.filter(pk=jobset.first).update(params=f"""-p "{command}" -o "{{'out.txt': 'lab.out.txt'}}" """)
+    killed = start()
+    wait_for(lambda: len(processed()) == 15, "the report of the first half")
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(30)
+    assert ends(jobset.first)[:2] == ("merging", "es_retry")
+    (tmp_path / "go").touch()
+    assert start().wait(120) == 0
+    adder.run()
+    assert Job.objects.get(pk=follower(jobset.first)).sub_status == "es_merge"
+    assert start().wait(120) == 0
+    for _ in range(3):
+        adder.run()
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "finished"
+    merge = Job.objects.get(task_id=jobset.task.id, event_service=2)
+    assert (merge.status, merge.transformation) == ("finished", "merge_events")
+    made = JobFile.objects.get(job_id=merge.id, type="output")
+    assert Path((made.surl or "").removeprefix("file://localhost")).read_bytes() == LINES
