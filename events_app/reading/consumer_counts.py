@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import connection
 
 from events_app.lifecycle.range_moves import RANGES, is_in
+from events_app.rules.event_jobs import EventJobKind
 from events_app.rules.event_states import HANDED_OUT, PROCESSED, EventStatus
 from events_app.rules.range_standing import per_hour
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, TASK_FINAL
@@ -52,15 +53,25 @@ TASKS: Final = """
      WHERE eventservice > 0 AND status <> ALL(%(final)s) ORDER BY jeditaskid DESC LIMIT %(tasks)s"""
 """SQL: the newest open tasks with event service."""
 IDLE: Final = f"""
-j.jobstatus = 'running' AND j.eventservice > 0 AND j.eventservice <> {MERGE} AND j.starttime < %(before)s
-   AND NOT EXISTS (SELECT FROM jedi_events e WHERE e.jeditaskid = j.jeditaskid AND e.pandaid = j.pandaid
-                      AND {is_in({*PROCESSED, EventStatus.FAILED}, "e.")})"""
-"""SQL: a job `j` is a consumer that runs, and has reported no range since it started, which was before a time."""
+JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus = 'running' AND j.eventservice > 0 AND j.eventservice <> {MERGE}
+           AND j.starttime < %(before)s
+  LEFT JOIN LATERAL (SELECT TRUE AS any FROM jedi_events e WHERE e.jeditaskid = j.jeditaskid AND e.pandaid = j.pandaid
+                        AND {is_in({*PROCESSED, EventStatus.FAILED}, "e.")} LIMIT 1) r ON TRUE
+ WHERE r.any IS NULL"""
+"""SQL behind tasks `t`: their running consumers `j` that started before a time and have reported no range since.
+
+Each consumer is looked up: as NOT EXISTS, all ranges of all tasks would be read.
+"""
 _IDLE: Final = f"""
 SELECT j.pandaid, j.jeditaskid, t.name, coalesce(j.computingsite, ''), j.starttime, j.heartbeat_at
-  FROM ({TASKS}) t JOIN jobs j ON j.jeditaskid = t.jeditaskid AND {IDLE}
+  FROM ({TASKS}) t {IDLE}
  ORDER BY j.starttime, j.pandaid LIMIT %(most)s
 """
+
+
+def called(kind: int) -> str:
+    """What people call a job of event service."""
+    return KINDS[EventJobKind(kind)] if kind in set(EventJobKind) else f"job of event service {kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,7 @@ class Consumer:
 
     @property
     def called(self) -> str:
-        return KINDS.get(self.kind, f"event service {self.kind}")
+        return called(self.kind)
 
     @property
     def is_merge(self) -> bool:

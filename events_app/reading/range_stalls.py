@@ -9,10 +9,11 @@ from typing import Any, Final
 from django.db import connection
 
 from events_app.lifecycle.range_moves import RANGES, is_in
+from events_app.models import Event
 from events_app.reading import range_counts
 from events_app.reading.consumer_counts import IDLE, MERGE, MOST_TASKS, TASKS
 from events_app.rules import range_gates, stalls
-from events_app.rules.event_states import EventStatus
+from events_app.rules.event_states import HANDED_OUT, EventStatus
 from tasks_app.attention.rules.findings import Found
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, TASK_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Gate
@@ -27,7 +28,7 @@ MOST_JOBS: Final = 10_000
 # ruff: noqa: S608 - every piece is a constant of ours
 _IDLE: Final = f"""
 SELECT t.jeditaskid, t.name, t.username, count(*), min(j.starttime)
-  FROM ({TASKS}) t JOIN jobs j ON j.jeditaskid = t.jeditaskid AND {IDLE}
+  FROM ({TASKS}) t {IDLE}
  GROUP BY 1, 2, 3
 """
 # Ranges that wait belong to their jobset, whose number the jobs of the task have.
@@ -73,12 +74,16 @@ def without_progress(now: datetime) -> Iterator[Found]:
 
 
 def gate(task: Task, now: datetime) -> Gate | None:
-    """Whether the ranges of a task get on; None of one without event service. Two statements."""
+    """Whether the ranges of a task get on; None of one without event service. Three statements."""
     if not task.event_service:
         return None
     counted = range_counts.of_task(task.id)
-    kinds = Job.objects.filter(task_id=task.id, event_service__gt=0).exclude(status__in=JOB_FINAL)
-    open_jobs = list(kinds.values_list("event_service", "status")[:MOST_JOBS])
-    merging = sum(1 for kind, _ in open_jobs if kind == MERGE)
-    at_work = sum(1 for kind, status in open_jobs if kind != MERGE and status != JobStatus.MERGING)
-    return range_gates.ask(range_gates.RangeFacts(counted.counts, at_work, merging, counted.is_capped))
+    rows = Job.objects.filter(task_id=task.id, event_service__gt=0).exclude(status__in=JOB_FINAL)
+    found = list(rows.values_list("id", "event_service", "status")[:MOST_JOBS])
+    merging = sum(1 for _, kind, _ in found if kind == MERGE)
+    at_work = [job_id for job_id, kind, status in found if kind != MERGE and status != JobStatus.MERGING]
+    held = Event.objects.filter(task_id=task.id, job_id__in=at_work, status__in=HANDED_OUT)
+    holders = held.values("job_id").distinct().count()
+    return range_gates.ask(
+        range_gates.RangeFacts(counted.counts, len(at_work), holders, merging, is_capped=counted.is_capped)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from events_app.rules.range_refusals import NO_ATTEMPT_LEFT, NO_CONSUMER, NOT_MERGED
+from events_app.rules.range_refusals import RANGES_NOT_MERGED, RANGES_WITHOUT_ATTEMPTS, RANGES_WITHOUT_CONSUMER
 from events_app.rules.range_standing import Counts, Standing
 from tasks_app.domain.words import count, plural
 from tasks_app.explaining.rules.answers import Gate
@@ -16,10 +16,14 @@ TITLE: Final = "Its ranges of events make progress"
 
 @dataclass(frozen=True, slots=True)
 class RangeFacts:
-    """Ranges of a task by how they stand, its open consumers and merge jobs. `is_capped`: at least so many ranges."""
+    """Ranges of a task by how they stand, its open consumers, those of them that have ranges at work, and its merge jobs.
+
+    `is_capped`: at least so many ranges.
+    """
 
     counts: Counts
     consumers: int = 0
+    holders: int = 0
     merge_jobs: int = 0
     is_capped: bool = False
 
@@ -38,11 +42,11 @@ def ask(facts: RangeFacts) -> Gate:
     waiting, said = facts.number(Standing.DONE), _said(facts)
     at_work = sent or facts.number(Standing.FINISHED) or failed
     if ready and not facts.consumers:
-        return Gate(GATE, TITLE, "no", NO_CONSUMER, f"{said}, and no consumer is open that could take them")
+        return Gate(GATE, TITLE, "no", RANGES_WITHOUT_CONSUMER, f"{said}, and no consumer is open that could take them")
     if hopeless and not ready and not at_work:
-        return Gate(GATE, TITLE, "no", NO_ATTEMPT_LEFT, said)
+        return Gate(GATE, TITLE, "no", RANGES_WITHOUT_ATTEMPTS, said)
     if waiting and not ready and not at_work and not facts.consumers and not facts.merge_jobs:
-        return Gate(GATE, TITLE, "no", NOT_MERGED, f"{said}, and no merge job is open")
+        return Gate(GATE, TITLE, "no", RANGES_NOT_MERGED, f"{said}, and no merge job is open")
     return Gate(GATE, TITLE, "yes", "", said)
 
 
@@ -54,7 +58,7 @@ def _said(facts: RangeFacts) -> str:
     if ready:
         parts.append(plural(ready, "range is ready", "ranges are ready"))
     if sent:
-        where = plural(facts.consumers, "consumer") if facts.consumers else "consumers that have ended"
+        where = plural(facts.holders, "consumer") if facts.holders else "consumers that have ended"
         parts.append(f"{'' if ready else 'no range is ready: '}{_are(sent)} at {where}")
     if finished:
         parts.append(f"{_are(finished)} finished")

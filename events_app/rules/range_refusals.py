@@ -6,7 +6,7 @@ from typing import Final
 
 from tasks_app.domain.refusal_codes import code
 
-NO_ATTEMPT_LEFT: Final = code(
+RANGES_WITHOUT_ATTEMPTS: Final = code(
     "ranges_without_attempts",
     "Ranges without attempts",
     "events",
@@ -14,14 +14,14 @@ NO_ATTEMPT_LEFT: Final = code(
     "Look at the errors of the ranges, correct their cause, and retry the task: its files then get new ranges.",
     severity="error",
 )
-NO_CONSUMER: Final = code(
+RANGES_WITHOUT_CONSUMER: Final = code(
     "ranges_without_consumer",
     "Ranges without a consumer",
     "events",
     "expert",
     "Wait for the next pass of the job generator; if no job of the task is open then, look at the log of the agent.",
 )
-NOT_MERGED: Final = code(
+RANGES_NOT_MERGED: Final = code(
     "ranges_not_merged",
     "Outputs of ranges are not merged",
     "events",

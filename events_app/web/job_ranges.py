@@ -28,7 +28,7 @@ def of_job(job: JobColumns) -> Mapping[str, Any] | None:
     rows = as_seen().filter(task_id=job.task_id, job_id=job.id)
     blocks = list(rows.order_by("status", "id")[: BLOCKS + 1])
     return {
-        "called": consumer_counts.KINDS.get(job.event_service, "job of event service"),
+        "called": consumer_counts.called(job.event_service),
         "task_id": job.task_id,
         "job_id": job.id,
         "jobset_id": job.jobset_id,

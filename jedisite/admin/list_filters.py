@@ -66,12 +66,13 @@ class WithinFilter(admin.SimpleListFilter):
 
     field_name = ""
     within: tuple[str, ...] = ()
-    options: Mapping[str, str] = {}
+    options: tuple[str, ...] = ()
+    titles: Mapping[str, str] = {}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         if self.within and not any(request.GET.get(name) for name in self.within):
             return []
-        return self.options.items()
+        return [(option, self.titles.get(option, option)) for option in self.options]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         given = self.value()
@@ -88,14 +89,15 @@ def choice_within(within: tuple[str, ...], field: str, title: str, options: Iter
     return worded_within(within, field, title, {str(option): str(option) for option in options})
 
 
-def worded_within(within: tuple[str, ...], field: str, title: str, options: Mapping[str, str]) -> type[WithinFilter]:
+def worded_within(within: tuple[str, ...], field: str, title: str, titles: Mapping[str, str]) -> type[WithinFilter]:
     """The same with a word for each value."""
     values = {
         "title": title,
         "parameter_name": field,
         "field_name": field,
         "within": within,
-        "options": options,
+        "options": tuple(titles),
+        "titles": titles,
     }
     return type(f"Choice_{field}", (WithinFilter,), values)
 

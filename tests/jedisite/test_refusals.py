@@ -1,6 +1,7 @@
 import pytest
 
 import brokerage_app.vocabulary.codes
+from events_app.rules import range_refusals
 from jedisite import refusals
 from tasks_app.domain import attempt_refusal_codes, job_refusal_codes, refusal_codes
 
@@ -45,7 +46,7 @@ def test_groups_are_from_the_list(empty_registry: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [brokerage_app.vocabulary.codes, refusal_codes, job_refusal_codes, attempt_refusal_codes]
+    "module", [brokerage_app.vocabulary.codes, refusal_codes, job_refusal_codes, attempt_refusal_codes, range_refusals]
 )
 def test_every_code_of_a_room_is_registered_under_its_own_name(module: object) -> None:
     found = {name: value for name, value in vars(module).items() if name.isupper()}

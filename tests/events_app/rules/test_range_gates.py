@@ -40,7 +40,7 @@ R, C, F, D, M, X, H = (
             0,
             0,
             "no",
-            range_refusals.NO_CONSUMER,
+            range_refusals.RANGES_WITHOUT_CONSUMER,
             "5 ranges are ready, and no consumer is open that could take them",
         ),
         (
@@ -48,7 +48,7 @@ R, C, F, D, M, X, H = (
             0,
             1,
             "no",
-            range_refusals.NO_ATTEMPT_LEFT,
+            range_refusals.RANGES_WITHOUT_ATTEMPTS,
             "of 20 ranges 8 are merged, 12 have no attempt left",
         ),
         ({H: 1, C: 2}, 1, 0, "yes", "", "no range is ready: 2 are at 1 consumer, 1 has no attempt left"),
@@ -57,7 +57,7 @@ R, C, F, D, M, X, H = (
             0,
             0,
             "no",
-            range_refusals.NOT_MERGED,
+            range_refusals.RANGES_NOT_MERGED,
             "of 30 ranges 30 wait to be merged, and no merge job is open",
         ),
         ({D: 30}, 0, 1, "yes", "", "of 30 ranges 30 wait to be merged"),
@@ -68,8 +68,12 @@ R, C, F, D, M, X, H = (
 def test_the_gate_of_ranges(
     numbers: dict[Standing, int], consumers: int, merge_jobs: int, answer: str, code: str, sentence: str
 ) -> None:
-    gate = ask(RangeFacts(counts(numbers.items()), consumers, merge_jobs))
+    gate = ask(RangeFacts(counts(numbers.items()), consumers, consumers, merge_jobs))
     assert (gate.answer, gate.code, gate.sentence) == (answer, code, sentence)
+
+
+def test_consumers_without_ranges_are_not_said_to_have_some() -> None:
+    assert ask(RangeFacts(counts([(C, 4)]), 5, 2)).sentence == "no range is ready: 4 are at 2 consumers"
 
 
 def test_a_gate_that_did_not_count_all_says_so() -> None:
