@@ -46,6 +46,7 @@ LONGEST_FIRST = (
     "tests/jedisite/identity/test_identity.py",
     "tests/tasks_app/dispatch/test_report",
     "tests/tasks_app/generation/test_generating",
+    "tests/tasks_app/labs/test_simul",
     "tests/tasks_app/web/tasks/test_offers.py",
     "tests/tasks_app/api/",
     "tests/browser/",

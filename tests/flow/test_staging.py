@@ -90,7 +90,9 @@ def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
     site.turn(3)
     TransferRequest.objects.filter(status="done").update(ended=timezone.now())
     sentence = next(gate["sentence"] for gate in why(task(made))["gates"] if gate["name"] == "inputs")
-    assert re.fullmatch(r"waits for 3 of 5 files from tape, about 2 arrive a minute \(as of .* UTC\)", sentence), sentence
+    assert re.fullmatch(r"waits for 3 of 5 files from tape, about 2 arrive a minute \(as of .* UTC\)", sentence), (
+        sentence
+    )
     carry()
     assert (status(made), by_status(made)) == ("running", {"running": 2, "staging": 3})
     assert staging.staged_of(made) == {"lab.in": (2, 5)}
