@@ -82,7 +82,10 @@ LOCAL_COPY = "mv"
 LOCAL_LAYOUT = "mv_final_destination"
 """Word of catchall: PanDA's pilots then put outputs at `<storage>/<scope>/<2 digits>/<2 digits>/<name>`, as ours does."""
 _MINUTES = re.compile(r"[0-9]{1,4}")
+_OF_RANGES = ("es_events", "es_failover", "es_events_read")
+"""What PanDA's pilots call files with outputs of ranges of events: when they write them, here or elsewhere, and read them."""
 _WAYS = ("read_lan", "write_lan", "read_wan", "write_wan", "pr", "pw", "pl")
+_READS = {"pr", "es_events_read"}
 
 
 def queue_data(queue: Queue, storages: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -91,7 +94,10 @@ def queue_data(queue: Queue, storages: Mapping[str, Sequence[str]]) -> dict[str,
     A queue whose description names no copy tool moves its files on a disk that pilots share with the storage.
     """
     told = {key: value for key, value in queue.data.items() if key in _READ and value is not None}
-    ways = {way: storages.get("read_lan" if way == "pr" else way, ()) or storages.get("write_lan", ()) for way in _WAYS}
+    ways = {
+        way: storages.get("read_lan" if way in _READS else way, ()) or storages.get("write_lan", ())
+        for way in (*_WAYS, *_OF_RANGES)
+    }
     ways = {way: list(names) or [ENDPOINT] for way, names in ways.items() if way != "read_wan"}
     if isinstance(given := told.get("astorages"), dict) and given:
         ways = given
@@ -100,7 +106,7 @@ def queue_data(queue: Queue, storages: Mapping[str, Sequence[str]]) -> dict[str,
         catchall = ",".join(filter(None, (catchall, LOCAL_LAYOUT)))
     defaults = {
         "copytools": {LOCAL_COPY: {}},
-        "acopytools": {activity: [LOCAL_COPY] for activity in ("pr", "pw", "pl", "default")},
+        "acopytools": {activity: [LOCAL_COPY] for activity in ("pr", "pw", "pl", "default", *_OF_RANGES)},
         "params": {"internet_protocol_version": "IPv4"},
     }
     return {

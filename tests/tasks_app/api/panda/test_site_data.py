@@ -29,7 +29,8 @@ def test_a_pilot_without_a_token_reads_queues_and_storage_and_nothing_that_is_pr
     assert {name: client.get(f"/cache/schedconfig/{name}.all.json").json() for name in ("A_1", "A_2")} == queues
     local, other = queues["A_1"], queues["A_2"]
     assert (local["catchall"], local["copytools"]) == ("a,b,mv_final_destination", {"mv": {}})
-    assert local["astorages"]["pw"] == ["SE_A"]
+    assert local["astorages"]["pw"] == local["astorages"]["es_events"] == ["SE_A"]
+    assert local["acopytools"]["es_events"] == local["acopytools"]["pw"] == ["mv"]
     assert (other["copytools"], other["acopytools"]) == ({"gfal": {}}, {"pr": ["gfal"]})
     assert (other["timefloor"], other["status"], other["corecount"], other["catchall"]) == (60, "test", 8, "")
     assert "ada" not in str(queues)
