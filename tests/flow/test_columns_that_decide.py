@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tasks_app.models import Dataset, JobParams, OutputTemplate
-from tests.flow.driving import add_dataset, jobs, parameters, reads, settle, submit, template
+from tests.flow.driving import add_dataset, dataset, jobs, parameters, reads, settle, submit, template
 from tests.flow.pilot import Pilot, drive
 from tests.flow.test_watchdogs import made_task, update
 
@@ -42,7 +42,7 @@ def test_lists_of_tasks_go_by_the_last_change_of_the_task_and_of_its_datasets(ap
     drive(Pilot())
 
 
-def test_each_stream_stands_at_its_place_in_the_command_line(books: None) -> None:
+def test_each_stream_stands_at_its_place_in_the_command_line() -> None:
     add_dataset("lab.a", 1)
     add_dataset("lab.b", 1)
     made = submit(
@@ -62,4 +62,27 @@ def test_each_stream_stands_at_its_place_in_the_command_line(books: None) -> Non
     (job,) = jobs(made)
     said = JobParams.objects.get(pk=job.id).params.split()
     assert said == ["--in=lab.a.00000", "--second=lab.b.00000", "second.000001.txt", "lab.t.000001.root"]
+    drive(Pilot())
+
+
+def test_what_a_pilot_is_told_of_its_input_is_what_the_books_have() -> None:
+    add_dataset("lab.a", 2)
+    submit(parameters("lab.t", reads("lab.a"), nFilesPerJob=2, transPath="run_command"))
+    settle()
+    pilot = Pilot()
+    (job,) = pilot.fetch()
+    told = {"guid": job["GUID"], "scope": job["scopeIn"]}
+    assert told == {"guid": "00000000,00000001", "scope": "lab,lab"}
+    assert job["transformation"].endswith("run_command") and job["prodSourceLabel"] == "user"
+    pilot.start(job)
+    pilot.end(job)
+    drive(pilot)
+
+
+def test_jobs_take_as_many_files_as_have_the_events_that_are_asked_for() -> None:
+    add_dataset("lab.a", 4, events=10)
+    made = submit(parameters("lab.t", reads("lab.a"), tgtNumEventsPerJob=20, useRealNumEvents=True))
+    settle()
+    assert dataset(made).events == 40
+    assert [(job.events, job.input_files) for job in jobs(made)] == [(20, 2), (20, 2)]
     drive(Pilot())

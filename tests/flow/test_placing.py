@@ -70,13 +70,15 @@ def test_a_task_and_its_jobs_get_the_queue_and_share_that_take_them(grid: None) 
     assert list(found) == [(rest.id, "User")]
 
 
-def test_the_campaign_of_a_task_decides_on_its_queue_and_share(grid: None) -> None:
+def test_the_campaign_of_a_task_decides_on_its_queue_and_share(grid: None, api: Api) -> None:
     GlobalShare.objects.create(name="MC23", value=50, campaign="mc23", queue_id=1)
     GlobalShare.objects.create(name="Rest", value=50, queue_id=2)
     WorkQueue.objects.create(name="mc23", type="user", vo="lab", order=1, criteria="campaign = :c", variables="c:mc23a")
     WorkQueue.objects.create(name="rest", type="user", vo="lab", order=2)
     found = [refined(campaign=campaign) for campaign in ("mc23a", "mc20")]
     assert [(str(task.work_queue), task.gshare) for task in found] == [("mc23", "MC23"), ("rest", "Rest")]
+    again = [api().get(f"/api/v2/tasks/{task.id}/queue/").json() for task in found]
+    assert [(one["queue_now"], one["share_now"]) for one in again] == [("mc23", "MC23"), ("rest", "Rest")]
 
 
 @pytest.mark.parametrize(

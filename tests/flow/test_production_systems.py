@@ -295,6 +295,7 @@ def test_commands_are_given_in_their_order_and_answered_in_jedi_s_words(deft: Sy
     deft.command(made, "reassign", "site:SITE_A:n:soft reassign")
     deft.command(made, "retry", "sole")
     deft.command(made, "explode")
+    deft.command(made, "incexec", "sole,discard")
     deft.command(made, "kill", "no longer wanted")
     deft.command(7, "kill")
     serve()
@@ -306,7 +307,8 @@ def test_commands_are_given_in_their_order_and_answered_in_jedi_s_words(deft: Sy
         ("kill", deft.name, None),
     ]
     words = [(word, state) for word, state, _ in deft.answers(made)]
-    assert words[3:5] == [("retry failed", "refused"), ("explode failed", "refused")]
+    assert words[3:6] == [(f"{word} failed", "refused") for word in ("retry", "explode", "incexec")]
+    assert "discard goes with retry" in deft.answers(made)[5][2]
     assert "There is no task 7" in deft.answers(7)[0][2]
     settle()
     serve()

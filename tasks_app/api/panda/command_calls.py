@@ -54,6 +54,19 @@ class RetryParams(CommandParams):
     new_parameters = JsonObject(
         required=False, allow_null=True, help_text="parameters to change before the task runs again"
     )
+    no_child_retry = Flag(required=False, allow_null=True, help_text="leave child tasks alone")
+    disable_staging_mode = Flag(required=False, allow_null=True, help_text="use files that are still being staged")
+    keep_gshare_priority = Flag(required=False, allow_null=True, help_text="keep share and priority")
+    discard_events = Flag(required=False, allow_null=True, help_text="events are processed again")
+
+
+QUALIFIERS = {
+    "no_child_retry": "sole",
+    "disable_staging_mode": "staged",
+    "keep_gshare_priority": "keep",
+    "discard_events": "discard",
+}
+"""What our commands call the flags of a retry."""
 
 
 class IncreaseParams(CommandParams):
@@ -129,8 +142,11 @@ def _parameters(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"soft": True} if body.get("soft") else {}
     if name == "increase_attempts":
         return {"attempts": body.get("increase")}
-    changes = body.get("new_parameters") if name == "retry" else None
-    return {"changes": changes} if changes else {}
+    if name != "retry":
+        return {}
+    flags = {ours: True for theirs, ours in QUALIFIERS.items() if body.get(theirs)}
+    changes = body.get("new_parameters")
+    return {"changes": changes, **flags} if changes else flags
 
 
 def _said(name: str, code: int, message: str) -> HttpResponse:

@@ -54,7 +54,7 @@ def test_inputs_of_a_task_come_with_their_replicas_and_primary_ones_first(
     first = make_dataset(task, name="lab.in", files=6)
     make_dataset(task, name="lab.second", master_id=first.id, attributes="distributed,ratio=2", list_position=-1)
     make_dataset(task, name="seq_number", type="pseudo_input")
-    make_dataset(task, name="lab.unasked", files=7, master_id=first.id)
+    make_dataset(task, name="lab.unasked", files=7, master_id=first.id, list_position=-2)
     make_dataset(task, name="lab.gone", status="removed")
     make_dataset(task, name="lab.cvmfs", master_id=first.id, attributes="cvmfs,nosplit,repeat")
     locality.ask(["lab.in", "lab.second", "seq_number"], NOW)
@@ -62,8 +62,8 @@ def test_inputs_of_a_task_come_with_their_replicas_and_primary_ones_first(
         InputData(
             "lab.in", 6, 6.0, True, False, {"SE_A": Replica(4, 4.0, False), "SE_T": Replica(2, 2.0, False, True)}
         ),
-        InputData("lab.second", 2, 1.0, False, True, {"LOCAL_SE": Replica(2, 1.0)}),
         InputData("lab.unasked", 7, 0.0, False, False, {}),
+        InputData("lab.second", 2, 1.0, False, True, {"LOCAL_SE": Replica(2, 1.0)}),
     )
 
 

@@ -61,6 +61,32 @@ def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_ta
 
 
 @pytest.mark.parametrize(
+    ("more", "name", "changes"), [({}, "retry", {}), ({"nFiles": 3}, "incexec", {"changes": {"nFiles": 3}})]
+)
+def test_flags_of_a_retry_are_the_qualifiers_of_the_command(
+    api: Api, make_task: Make, more: dict[str, Any], name: str, changes: dict[str, Any]
+) -> None:
+    task = make_task(status="finished")
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
+    flags = {"no_child_retry": True, "disable_staging_mode": True, "keep_gshare_priority": True}
+    answer = call(api(), "retry", task_id=task.id, new_parameters=more, **flags).json()
+    assert answer["success"] is True
+    command = Command.objects.get()
+    assert (command.name, command.parameters) == (name, {"sole": True, "staged": True, "keep": True, **changes})
+
+
+@pytest.mark.parametrize("more", [{}, {"nFiles": 3}])
+def test_a_retry_discards_events_and_one_with_changes_does_not(api: Api, make_task: Make, more: dict[str, Any]) -> None:
+    task = make_task(status="finished")
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
+    answer = call(api(), "retry", task_id=task.id, new_parameters=more, discard_events=True).json()
+    if more:
+        assert not answer["success"] and "discard" in answer["message"] and not Command.objects.exists()
+    else:
+        assert Command.objects.get().parameters == {"discard": True}
+
+
+@pytest.mark.parametrize(
     ("name", "body"),
     [
         ("kill", {}),
