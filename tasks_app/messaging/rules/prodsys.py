@@ -91,7 +91,7 @@ def parameters(command: TaskCommand, comment: str, given: Any) -> dict[str, Any]
     if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
         words = set(comment.replace(",", " ").split())
         if command is TaskCommand.INCEXEC and "discard" in words:
-            raise BadRowError("discard goes with retry: incexec keeps the events that were processed. Leave it out.")
+            raise BadRowError("discard goes with retry, not with incexec. Leave it out.")
         known = _QUALIFIERS | _OF_RETRY if command is TaskCommand.RETRY else _QUALIFIERS
         found = dict.fromkeys(sorted(known & words), True)
     elif command is TaskCommand.FINISH and "soft finish" in comment:
