@@ -9,11 +9,11 @@ from typing import Any, Final
 from django.db import connection
 
 from events_app.lifecycle.range_moves import RANGES, is_in
-from events_app.models import Event
 from events_app.reading import range_counts
 from events_app.reading.consumer_counts import IDLE, MERGE, MOST_TASKS, TASKS
 from events_app.rules import range_gates, stalls
 from events_app.rules.event_states import HANDED_OUT, EventStatus
+from jedisite.database.sql import numbers
 from tasks_app.attention.rules.findings import Found
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, TASK_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Gate
@@ -54,6 +54,11 @@ SELECT t.jeditaskid, t.name, t.username, count(*), min(j.statechangetime) FROM (
                       AND o.jobstatus = ANY(%(at_work)s))
  GROUP BY 1, 2, 3
 """
+# Each job is looked up: counting the owners of ranges would read all ranges of the task.
+_HOLDERS: Final = f"""
+SELECT count(*)::int FROM unnest(%(jobs)s::bigint[]) j (job)
+ CROSS JOIN LATERAL (SELECT FROM jedi_events WHERE jeditaskid = %(task)s AND pandaid = j.job AND {is_in(HANDED_OUT)} LIMIT 1) e
+"""
 
 
 def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
@@ -82,8 +87,7 @@ def gate(task: Task, now: datetime) -> Gate | None:
     found = list(rows.values_list("id", "event_service", "status")[:MOST_JOBS])
     merging = sum(1 for _, kind, _ in found if kind == MERGE)
     at_work = [job_id for job_id, kind, status in found if kind != MERGE and status != JobStatus.MERGING]
-    held = Event.objects.filter(task_id=task.id, job_id__in=at_work, status__in=HANDED_OUT)
-    holders = held.values("job_id").distinct().count()
+    ((holders,),) = _rows(_HOLDERS, task=task.id, jobs=numbers(at_work))
     return range_gates.ask(
         range_gates.RangeFacts(counted.counts, len(at_work), holders, merging, is_capped=counted.is_capped)
     )

@@ -26,7 +26,10 @@ def of_job(job: JobColumns) -> Mapping[str, Any] | None:
     others = [one for one in jobset[: consumer_counts.MOST] if one.job_id != job.id]
     zips = consumer_counts.zips([job.id, *(one.job_id for one in others)])
     rows = as_seen().filter(task_id=job.task_id, job_id=job.id)
-    blocks = list(rows.order_by("status", "id")[: BLOCKS + 1])
+    # An index has the blocks of a job by state; in the order of files, too, all of them would be sorted.
+    blocks = sorted(
+        rows.order_by("status")[: BLOCKS + 1], key=lambda one: (one.status, one.file_id, one.min_event or 0)
+    )
     return {
         "called": consumer_counts.called(job.event_service),
         "task_id": job.task_id,
