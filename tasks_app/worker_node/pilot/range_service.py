@@ -27,6 +27,8 @@ from tasks_app.worker_node.pilot.stageout import Stored, stage_out, take_back
 
 log = logging.getLogger(__name__)
 
+PARTING_S: Final = 5.0
+"""How long a job that is given up waits for a report that is under way."""
 ZIP_EVERY_S: Final = 300.0
 """Where the queue does not say it (zip_time_gap): how long an output waits for others."""
 
@@ -115,8 +117,8 @@ class RangeService:
             ) from exc
 
     def abandon(self) -> None:
-        """End without storing or reporting: nobody would take it."""
-        self._end_threads(0.0)
+        """End without storing or reporting: nobody would take it. What is being stored at this moment is taken back."""
+        self._end_threads(PARTING_S)
 
     def close(self) -> bool:
         """Free the latches. False when a thread still looks at them, as one may that waits for an answer of the server."""

@@ -174,6 +174,47 @@ done(one)
     assert sorted(site.ranges_of(job, "finished")) == ids[:2], "and no more, though there are ninety-eight"
 
 
+def test_a_payload_goes_on_while_the_server_is_away_and_all_is_reported_when_it_is_back(
+    site: Site, pilots: Pilots
+) -> None:
+    site.zip_time_gap = 0.05
+    script = """
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+done(ask()); tell(f"one/{os.getpid()}")
+signal.sigwait({signal.SIGUSR1})
+while other := ask(): done(other)
+"""
+    job = site.offer(TAKES_ALL + script, address(site), eventService="True")
+    ids = site.offer_ranges(job, "in.txt", 6, 1)
+    pilot = pilots.start()
+    payload = int(site.wait_call("/told/one/").rpartition("/")[2])
+    with site.changed:
+        site.refuse_all = True
+    os.kill(payload, signal.SIGUSR1)
+    pilots.output(pilot).wait_for("server.away path=/api/v1/event/update_event_ranges")
+    with site.changed:
+        site.refuse_all = False
+    assert pilot.wait(LIMIT_S) == 0
+    assert site.wait_final(job)["job_status"] == "finished"
+    assert site.ranges_of(job, "finished") == ids and len(members(site, job)) == 6
+
+
+def test_a_pilot_whose_job_is_not_its_own_any_more_stops_its_payload(site: Site, pilots: Pilots) -> None:
+    site.zip_time_gap = 0.05
+    job = site.offer(
+        TAKES_ALL + "one = ask(); tell('one'); done(one); signal.pause()\n", address(site), eventService="True"
+    )
+    site.offer_ranges(job, "in.txt", 6, 1)
+    pilot = pilots.start()
+    site.wait_call("/told/one")
+    with site.changed:
+        site.forbidden.add(job)
+    assert pilot.wait(LIMIT_S) == 0
+    assert site.ranges_of(job, "finished") == []
+    left = [path for path in (site.storage / "transient").rglob("*") if path.is_file()]
+    assert left == [], "what nobody has taken is nobody's"
+
+
 def test_a_killed_job_reports_no_more_ranges(site: Site, pilots: Pilots) -> None:
     job = site.offer(TAKES_ALL + "done(ask()); tell('one'); signal.pause()\n", address(site), eventService="True")
     site.offer_ranges(job, "in.txt", 9, 1)
