@@ -308,7 +308,7 @@ def test_commands_are_given_in_their_order_and_answered_in_jedi_s_words(deft: Sy
     ]
     words = [(word, state) for word, state, _ in deft.answers(made)]
     assert words[3:6] == [(f"{word} failed", "refused") for word in ("retry", "explode", "incexec")]
-    assert "discard goes with retry" in deft.answers(made)[5][2]
+    assert "Discard goes with retry" in deft.answers(made)[5][2]
     assert "There is no task 7" in deft.answers(7)[0][2]
     settle()
     serve()
