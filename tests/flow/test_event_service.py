@@ -17,7 +17,9 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.generation.turn_facts import read_turn
 from tasks_app.models import Dataset, File, FileRetry, Job, JobOutputReport, JobParams, JobStatusLog, Task
-from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
+from tasks_app.scouts.scout_sample import samples_of
+from tests.flow.balance import assert_books_balance
+from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, settle, status, submit, task, wake
 from tests.flow.pilot import Pilot
 from tests.flow.test_commands import command
 
@@ -279,3 +281,29 @@ def test_queues_that_are_not_set_up_for_events_get_no_consumers(seed: str, numbe
     made = ready(by_ranges())
     generate()
     assert len(jobs(made)) == number
+
+
+def test_a_task_of_events_runs_from_its_ranges_to_its_merged_output() -> None:
+    add_dataset("lab.in", 2)
+    made = ready(by_ranges(nEsConsumers=2))
+    generate()
+    pilot = Pilot()
+    while fetched := pilot.fetch(1):
+        (job,) = fetched
+        row = Job.objects.get(pk=job["PandaID"])
+        if row.event_service == 1:
+            with hot_cursor() as cursor:
+                take(cursor, made, 10, "pandaid = %(job)s", {"job": row.id})
+            Event.objects.filter(job_id=row.id, status=int(EventStatus.SENT)).update(status=int(EventStatus.FINISHED))
+            Job.objects.filter(pk=row.id).update(events=25)
+        pilot.end(job)
+        settle()
+    settle()
+    assert status(made) == "done", task(made).error_dialog
+    assert {one[5] for one in blocks(made)} == {int(EventStatus.MERGED)}
+    kinds = Counter((job.event_service, job.status) for job in jobs(made))
+    assert kinds[(2, "finished")] == 2 and kinds[(1, "finished")] == 2
+    assert_books_balance()
+    with hot_cursor() as cursor:
+        measured = samples_of(cursor, made)
+    assert [(one.events, one.event_service) for one in measured] == [(25, True)] * 2, "consumers, and no merge jobs"

@@ -15,7 +15,7 @@ from events_app.rules.range_blocks import (
     records_at_end,
     take,
 )
-from events_app.rules.reinsertion import is_kept, sweeps_before, to_insert
+from events_app.rules.reinsertion import is_kept, sort_out, sweeps_before, to_insert
 from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.slicing import Slicer, SourceFile
 
@@ -159,3 +159,20 @@ def test_old_ranges_of_a_record_that_is_tried_again(keeps: bool, acts: dict[str,
 def test_what_is_kept_when_events_are_not_discarded(status: str, jumbo: bool, kept: bool) -> None:
     assert is_kept(EventStatus[status], jumbo=jumbo, keeps_events=True) is kept
     assert not is_kept(EventStatus[status], jumbo=jumbo, keeps_events=False)
+
+
+@pytest.mark.parametrize(
+    ("processed", "kept"),
+    [
+        (RangeBlock(7, 1, 20, 10), [1, 11]),
+        (RangeBlock(7, 21, 25, 10), [21]),
+        (RangeBlock(7, 6, 15, 10), None),
+        (RangeBlock(7, 11, 15, 10), None),
+        (RangeBlock(7, 1, 20, 5), None),
+        (RangeBlock(7, 21, 30, 10), None),
+        (RangeBlock(8, 1, 10, 10), None),
+    ],
+)
+def test_processed_ranges_are_kept_where_they_are_ranges_now(processed: RangeBlock, kept: list[int] | None) -> None:
+    found = sort_out([RangeBlock(7, 1, 25, 10, 3)], [processed])
+    assert found == (({processed.file_id: kept}, frozenset()) if kept else ({}, frozenset({processed})))
