@@ -54,7 +54,7 @@ class EventEnds:
             turn.ended.add(ending.job.job_id)
             if became is not None:
                 turn.outcomes.append(became)
-        return Ends(turn.outcomes, turn.jobs, turn.logs)
+        return Ends(turn.outcomes, turn.jobs, turn.logs, turn.unused)
 
 
 def _end(turn: Turn, ending: Ending) -> Outcome | None:

@@ -30,6 +30,7 @@ class Turn:
     outcomes: list[Outcome] = field(default_factory=list)
     jobs: dict[int, list[int]] = field(default_factory=dict)
     logs: dict[int, Counter[int]] = field(default_factory=dict)
+    unused: dict[int, Counter[int]] = field(default_factory=dict)
 
     def members(self, jobset_id: int) -> list[Member]:
         """The jobs of a jobset that have not ended yet."""

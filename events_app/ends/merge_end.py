@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from events_app.ends import jobset_lines
@@ -24,6 +25,9 @@ def end(turn: Turn, ending: Ending) -> Outcome:
     said, job = ending
     files = [file.file_id for file in files_of(turn.cursor, job.task_id, job.job_id)]
     if said.status == JobStatus.FINISHED:
+        if turn.rules[job.task_id].accepts_partial:
+            lost = jobset_ranges.given_up(turn.cursor, job.task_id, job.jobset_id, files)
+            turn.unused.setdefault(job.task_id, Counter()).update(lost)
         workers = jobset_ranges.merge(turn.cursor, job.task_id, files)
         turn.tell_merging(job.task_id, job.jobset_id, workers, jobset_lines.MERGED, job.job_id)
         return said

@@ -42,6 +42,13 @@ WITH merged AS (
      WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.MERGE)} RETURNING pandaid)
 SELECT DISTINCT pandaid FROM merged
 """
+_GIVEN_UP: Final = f"""
+SELECT c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
+  FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
+ WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[]) AND e.event_offset = %(jobset)s
+   AND {is_in({EventStatus.FATAL}, "e.")}
+ GROUP BY c.datasetid
+"""
 _CORRUPT: Final = f"""
 UPDATE jedi_events SET status = {after(EventAct.CORRUPT)}
  WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND ziprow_id = ANY(%(zips)s::bigint[])
@@ -69,6 +76,12 @@ def merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> 
     """What is done of these files is merged. Returns the jobs that have processed it."""
     cursor.execute(_MERGE, {"task": task_id, "files": numbers(files)})
     return [job for (job,) in cursor.fetchall()]
+
+
+def given_up(cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: Collection[int]) -> dict[int, int]:
+    """How many events of these files the jobset has given up, where a partial result is accepted, by dataset."""
+    cursor.execute(_GIVEN_UP, {"task": task_id, "jobset": jobset_id, "files": numbers(files)})
+    return {dataset: int(events) for dataset, events in cursor.fetchall()}
 
 
 def corrupt(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], zips: Collection[int]) -> int:

@@ -61,11 +61,13 @@ class Ends:
 
     jobs    new jobs, by task
     logs    how many records of logs each dataset has more for them, by task and dataset
+    unused  events of files that finish now without them, by task and dataset
     """
 
     outcomes: Sequence[Outcome] = ()
     jobs: Mapping[int, Sequence[int]] = field(default_factory=dict)
     logs: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    unused: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 class EndHook(Protocol):

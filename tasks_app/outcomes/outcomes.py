@@ -65,8 +65,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     failures = apply_rules.find(cursor, failed)
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
-        logs = more.logs.get(task_id, {})
-        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now(), logs)
+        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now(), more)
         new_files += [f for o in by_task[task_id] for f in _new_files(o, before[o.job_id].owner)]
     _tell(cursor, by_task, more.jobs)
     data_management().add(new_files)
@@ -165,8 +164,9 @@ def _book_task(
     before: Mapping[int, Before],
     failures: apply_rules.Failures,
     now: datetime,
-    new_logs: Mapping[int, int],
+    ends: Ends,
 ) -> None:
+    new_logs = ends.logs.get(task_id, {})
     held = [o for o in outcomes if o.status == JobStatus.MERGING and o.has_files]
     freed = [o for o in outcomes if before[o.job_id].status == JobStatus.MERGING]
     others = [o for o in outcomes if JobStatus.MERGING not in (o.status, before[o.job_id].status)]
@@ -195,6 +195,7 @@ def _book_task(
         unmerged.withdraw(cursor, [o.job_id for o in freed])
     if merges:
         unmerged.conclude(cursor, task_id, merges)
+    counts += [(dataset_id, 0, 0, 0, -events) for dataset_id, events in ends.unused.get(task_id, {}).items()]
     _count(cursor, [*counts, *((dataset_id, 0, 0, 0, 0) for dataset_id in (*on_hold, *new_logs))])
     if on_hold:
         unmerged.count_on_hold(cursor, on_hold)

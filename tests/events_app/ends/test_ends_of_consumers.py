@@ -156,6 +156,8 @@ def test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted(jobset_of:
     merged(follower(jobset.first))
     books_lines()
     assert said_of(jobset.first)[:2] == ("finished", "partial")
+    jobset.inputs.refresh_from_db()
+    assert (jobset.inputs.files_finished, jobset.inputs.events_used) == (1, 10), "of 20 events"
 
 
 def test_what_is_done_is_kept_when_a_jobset_fails_where_the_task_says_so(jobset_of: Make) -> None:
