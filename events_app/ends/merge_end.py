@@ -9,6 +9,7 @@ from events_app.ends import jobset_lines
 from events_app.ends.jobset_facts import files_of
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
+from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.domain.states import JobStatus
 from tasks_app.outcomes.end_hooks import Ending, EventJob
 from tasks_app.outcomes.job_outcome import Outcome
@@ -31,7 +32,7 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         workers = jobset_ranges.merge(turn.cursor, job.task_id, files)
         turn.tell_merging(job.task_id, job.jobset_id, workers, jobset_lines.MERGED, job.job_id)
         return said
-    if said.status == JobStatus.FAILED and job.pilot_error in UNREADABLE:
+    if said.status == JobStatus.FAILED:
         jobset_ranges.corrupt(turn.cursor, job.task_id, files, _unreadable_zips(turn, job))
     if not turn.rules[job.task_id].keeps_events:
         jobset_ranges.discard(turn.cursor, job.task_id, files)
@@ -40,12 +41,17 @@ def end(turn: Turn, ending: Ending) -> Outcome:
 
 
 def _unreadable_zips(turn: Turn, job: EventJob) -> list[int]:
-    """Zip files of consumers that the job names in its error, or that its pilot has reported as corrupted."""
+    """Zip files of consumers that the job's pilot has reported as corrupted, or that it names in an error of that kind."""
     turn.cursor.execute(
-        """SELECT z.row_id FROM job_files r JOIN job_files z ON z.lfn = r.lfn AND z.type = 'zipoutput' AND z.row_id IN (
+        f"""SELECT z.row_id FROM job_files r JOIN job_files z ON z.lfn = r.lfn AND z.type = 'zipoutput' AND z.row_id IN (
                   SELECT e.ziprow_id FROM jedi_events e WHERE e.jeditaskid = %(task)s AND e.fileid IN (
                          SELECT f.fileid FROM job_files f WHERE f.pandaid = %(job)s AND f.type IN ('input', 'pseudo_input')))
-            WHERE r.pandaid = %(job)s AND r.type = 'zipinput' AND (r.status = 'corrupted' OR strpos(%(diag)s, r.lfn) > 0)""",
-        {"task": job.task_id, "job": job.job_id, "diag": job.pilot_diag},
+            WHERE r.pandaid = %(job)s AND r.type = 'zipinput' AND (r.status = '{JobFileStatus.CORRUPTED}'
+                  OR strpos(%(diag)s, r.lfn) > 0)""",  # noqa: S608 - a constant of ours
+        {
+            "task": job.task_id,
+            "job": job.job_id,
+            "diag": job.pilot_diag if job.pilot_error in UNREADABLE else "",
+        },
     )
     return [row for (row,) in turn.cursor.fetchall()]
