@@ -36,6 +36,9 @@ TESTED: dict[str, str] = {
     "events_app/lifecycle/range_ends.py:_FROM_JUMBO": (
         f"{_RANGES}:test_a_range_of_a_jumbo_job_is_done_once_when_two_consumers_end"
     ),
+    "events_app/lifecycle/range_reinsertion.py:_SETTLE": (
+        f"{_RANGES}:test_a_range_that_is_finished_at_this_moment_is_thrown_away_when_its_file_is_tried_again"
+    ),
     "events_app/lifecycle/range_handout.py:_JOB": f"{_RANGES}:test_a_job_that_ends_at_this_moment_gets_no_range",
     "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
     "events_app/lifecycle/range_reports.py:_REPORTERS": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from events_app.lifecycle.range_ends import Ended, end_consumer
 from events_app.lifecycle.range_handout import Taken
+from events_app.lifecycle.range_reinsertion import settle
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
@@ -89,3 +90,18 @@ def test_a_range_of_a_jumbo_job_is_done_once_when_two_consumers_end(make_consume
     say(jumbo, {(7, 1, 10): FINISHED})
     done = "UPDATE jedi_events SET status = 6 WHERE jeditaskid = %s"
     assert waits(only_row(), lambda: ended(job, 7), then=done, values=[TASK]) == Ended(done=0, released=0, from_jumbo=0)
+
+
+def test_a_range_that_is_finished_at_this_moment_is_thrown_away_when_its_file_is_tried_again(
+    make_consumer: Callable[..., int],
+) -> None:
+    job = make_consumer()
+    insert(RangeBlock(7, 1, 10, 10))
+    given(job, 1)
+
+    def work() -> None:
+        with transaction.atomic(), hot_cursor() as cursor:
+            settle(cursor, TASK, [7], keeps_events=False)
+
+    waits(only_row(), work, then="UPDATE jedi_events SET status = 3 WHERE jeditaskid = %s", values=[TASK])
+    assert Event.objects.get().status == EventStatus.DISCARDED, "and not cancelled, as what nobody has processed"
