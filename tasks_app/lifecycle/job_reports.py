@@ -30,8 +30,11 @@ logged AS (
 SELECT commandtopilot FROM moved
 """
 
-# A pilot has ended with its job: the report is kept for the adder, unless a line says already how the job ends. A pilot's
-# clock may be behind ours, and say whole seconds only: no job ends before it starts.
+# A pilot has ended with its job: the report is kept for the adder. It takes the place of a line that says how the job would
+# end otherwise: the line would find the job holding, and then nothing would be left by which it ends.
+_INSTEAD = """ON CONFLICT (pandaid) DO UPDATE
+           SET attemptnr = excluded.attemptnr, jobstatus = excluded.jobstatus, data = excluded.data"""
+# A pilot's clock may be behind ours, and say whole seconds only: no job ends before it starts.
 _FINAL_PARTS = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
@@ -43,7 +46,7 @@ WITH moved AS (
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
     SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), %(status)s, %(outputs)s FROM moved
-        ON CONFLICT DO NOTHING),
+        {_INSTEAD}),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
@@ -93,7 +96,7 @@ moved AS (
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
     SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), said_status, said_outputs::jsonb FROM moved
-        ON CONFLICT DO NOTHING),
+        {_INSTEAD}),
 described AS (
     INSERT INTO job_metadata (pandaid, metadata)
     SELECT pandaid, said_metadata::jsonb FROM moved WHERE said_metadata IS NOT NULL ON CONFLICT DO NOTHING),

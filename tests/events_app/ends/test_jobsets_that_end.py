@@ -14,7 +14,7 @@ from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.reports import Proof, Report, update_job
-from tasks_app.models import Job, JobFile, JobOutputReport
+from tasks_app.models import Job, JobFile, JobOutputReport, JobStatusLog
 from tasks_app.outcomes.job_outcome import Outcome
 from tests.events_app.jobsets import (
     Jobset,
@@ -175,7 +175,25 @@ def test_a_pilot_that_ends_while_a_line_ends_its_job_is_answered(jobset_of: Make
     assert update_job(Report(jobset.first, "finished", proof)) == "NULL"
     assert Job.objects.get(pk=jobset.first).status == "holding"
     books_lines()
-    assert said_of(jobset.first) == ("closed", "es_unused", 116)
+    assert said_of(jobset.first) == ("closed", "es_inaction", 117), "by its own report"
+
+
+def test_a_pilot_that_has_fetched_an_unneeded_consumer_and_found_nothing_ends_it(jobset_of: Make) -> None:
+    jobset = jobset_of(status="activated", fence=0, heartbeat_at=None, start_time=None)
+    second = jobset.another()
+    works(second, 3, {})
+    with transaction.atomic(), hot_cursor() as cursor:
+        end_unneeded(cursor, TASK, JOBSET, second)
+    fetched = {"status": "running", "fence": 1, "heartbeat_at": timezone.now(), "secret_hash": sha256(b"x").digest()}
+    Job.objects.filter(pk=jobset.first).update(**fetched)
+    JobStatusLog.objects.bulk_create(
+        JobStatusLog(job_id=jobset.first, status=one, by="x") for one in ("sent", "running")
+    )
+    assert update_job(Report(jobset.first, "finished", Proof(1, "x"))) == "NULL"
+    books_lines()
+    assert said_of(jobset.first) == ("closed", "es_inaction", 117)
+    assert jobset.owner() == second and not JobOutputReport.objects.exists()
+    check()
 
 
 def test_a_pilot_need_not_report_the_outputs_and_the_log_of_a_consumer(jobset_of: Make) -> None:
