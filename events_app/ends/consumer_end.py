@@ -152,6 +152,8 @@ def told(said: Outcome, job: EventJob, became: ConsumerEnd, sentence: str) -> Ou
 
 
 def _sentence(verdict: Verdict, became: ConsumerEnd, facts: ConsumerFacts, follows: int | None) -> str:
+    if became is NOBODY and not facts.left:
+        return "it processed nothing, and no other job goes on"
     if became is NOBODY:
         return f"{plural(facts.left, 'range is', 'ranges are')} left, and its queue takes no more jobs of event service"
     if verdict in RETRIES:

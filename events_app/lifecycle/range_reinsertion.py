@@ -29,7 +29,7 @@ WITH old AS MATERIALIZED (
            CASE {{cases}} ELSE status END AS becomes
       FROM jedi_events
      WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[])
-       AND NOT {is_in({EventStatus.CANCELLED, EventStatus.DISCARDED, EventStatus.FATAL, EventStatus.CORRUPTED})}
+       AND NOT {is_in({EventStatus.CANCELLED, EventStatus.DISCARDED, EventStatus.CORRUPTED})}
      ORDER BY row_id FOR UPDATE),
 settled AS (
     UPDATE jedi_events e SET status = o.becomes,

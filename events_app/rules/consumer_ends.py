@@ -2,7 +2,8 @@
 
 What the ranges were set to before is counted in `ConsumerFacts`; `decide` follows the order of PanDA's conditions, and
 `outcome` says what the job is given. With acceptPartial a jobset whose other ranges are done is merged although some ranges
-have no attempt left: PanDA fails it, so that its own word for a partial result is never reached.
+have no attempt left: PanDA fails it, so that its own word for a partial result is never reached. That holds for
+the last consumer, too, when it has processed nothing itself: it has tried in vain what an earlier one left.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def decide(facts: ConsumerFacts) -> Verdict:
     out_of_attempts = facts.attempt >= facts.max_attempt and not over
     if out_of_attempts or (over and facts.hopeless and not facts.accepts_partial):
         return V.LAST_FAILED if facts.is_last else V.DID_NOTHING
-    if over and not facts.from_jumbo and not facts.done and not facts.all_done_before:
+    has_part = facts.from_jumbo or facts.done or facts.all_done_before or (facts.hopeless and facts.is_last)
+    if over and not has_part:
         return V.DID_NOTHING
     if over:
         return V.MERGE if facts.done else V.MERGE_OF_OTHERS

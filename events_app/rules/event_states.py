@@ -55,7 +55,7 @@ class EventAct(Enum):
     GIVE_UP = "no attempt is left, and the task takes a partial result"
     MERGE = "its output is merged"
     CORRUPT = "its output cannot be read"
-    DISCARD = "its output is not wanted any more"
+    DISCARD = "its output is not wanted any more, or its file is tried again"
     CANCEL = "its jobset ended before it was processed"
     LOSE = "its output was lost"
 
@@ -93,7 +93,7 @@ EVENT_ACTS: Final[Mapping[EventAct, EventMove]] = MappingProxyType(
         EventAct.GIVE_UP: EventMove(frozenset({S.READY}), S.FATAL),
         EventAct.MERGE: EventMove(frozenset({S.DONE}), S.MERGED),
         EventAct.CORRUPT: EventMove(frozenset({S.DONE}), S.CORRUPTED),
-        EventAct.DISCARD: EventMove(frozenset({S.FINISHED, S.DONE}), S.DISCARDED),
+        EventAct.DISCARD: EventMove(frozenset({S.FINISHED, S.DONE, S.FATAL}), S.DISCARDED),
         EventAct.CANCEL: EventMove(HANDED_OUT | {S.READY}, S.CANCELLED),
         EventAct.LOSE: EventMove(PROCESSED, S.CANCELLED),
     }

@@ -14,9 +14,10 @@ DISCARDING: Final = (Sweep(EventAct.DISCARD, Owner.FILES), Sweep(EventAct.CANCEL
 KEEPING: Final = (
     Sweep(EventAct.COMPLETE, Owner.FILES),
     Sweep(EventAct.CANCEL, Owner.FILES, spares_jumbo=True),
+    Sweep(EventAct.DISCARD, Owner.FILES, among=frozenset({EventStatus.FATAL})),
     _MERGED,
 )
-"""With notDiscardEvents what was processed is done, and jumbo jobs keep what they have."""
+"""With notDiscardEvents what was processed is done, and jumbo jobs keep what they have. What was given up has a chance again."""
 
 
 def sweeps_before(*, keeps_events: bool) -> tuple[Sweep, ...]:

@@ -160,6 +160,26 @@ def test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted(jobset_of:
     assert (jobset.inputs.files_finished, jobset.inputs.events_used) == (1, 10), "of 20 events"
 
 
+def test_what_an_earlier_consumer_has_done_is_merged_when_the_last_one_fails_where_a_partial_result_is_accepted(
+    jobset_of: Make,
+) -> None:
+    jobset = jobset_of(20, attempts=2, rules="AP=1")
+    works(jobset.first, 2, {1: FINISHED, 11: FAILED})
+    assert ends(jobset.first) == ("merging", "es_retry", 111)
+    second = follower(jobset.first)
+    Job.objects.filter(pk=second).update(status="running", fence=1)
+    works(second, 1, {11: FAILED})
+    assert ends(second) == ("closed", "partial", 112)
+    merge = follower(second)
+    assert jobset.owner() == merge
+    merged(merge)
+    books_lines()
+    assert said_of(jobset.first)[0] == "finished"
+    jobset.inputs.refresh_from_db()
+    assert (jobset.inputs.files_finished, jobset.inputs.events_used) == (1, 10), "of 20 events"
+    check()
+
+
 def test_what_is_done_is_kept_when_a_jobset_fails_where_the_task_says_so(jobset_of: Make) -> None:
     jobset = jobset_of(20, rules="ND=1")
     works(jobset.first, 2, {1: FINISHED, 11: FATAL})

@@ -110,6 +110,18 @@ MORE = {"attempt": 1, "max_attempt": 4}
             id="others did all",
         ),
         pytest.param(
+            ConsumerFacts(any_done=True, hopeless=1, accepts_partial=True, **MORE),
+            V.MERGE_OF_OTHERS,
+            ConsumerEnd(J.CLOSED, "partial", 112),
+            id="it tried in vain what others left, and a partial result is accepted",
+        ),
+        pytest.param(
+            ConsumerFacts(any_done=True, hopeless=1, accepts_partial=True, is_last=False, **MORE),
+            V.DID_NOTHING,
+            ConsumerEnd(J.CLOSED, "es_inaction", 117),
+            id="the same beside another consumer",
+        ),
+        pytest.param(
             ConsumerFacts(any_done=True, all_done_before=True, **MORE),
             V.MERGE_OF_OTHERS,
             ConsumerEnd(J.CLOSED, "es_merge", 112),

@@ -136,8 +136,16 @@ def test_a_record_that_is_tried_again_gets_ranges_for_what_is_not_done() -> None
 @pytest.mark.parametrize(
     ("keeps", "acts"),
     [
-        (False, {"DISCARD": {"finished", "done"}, "CANCEL": {"ready", "sent", "running"}, "LOSE": {"merged"}}),
-        (True, {"COMPLETE": {"finished"}, "CANCEL": {"ready", "sent", "running"}, "LOSE": {"merged"}}),
+        (False, {"DISCARD": {"finished", "done", "fatal"}, "CANCEL": {"ready", "sent", "running"}, "LOSE": {"merged"}}),
+        (
+            True,
+            {
+                "COMPLETE": {"finished"},
+                "DISCARD": {"fatal"},
+                "CANCEL": {"ready", "sent", "running"},
+                "LOSE": {"merged"},
+            },
+        ),
     ],
 )
 def test_old_ranges_of_a_record_that_is_tried_again(keeps: bool, acts: dict[str, set[str]]) -> None:
