@@ -21,6 +21,8 @@ from tasks_app.domain import job_refusal_codes
 from tasks_app.domain.priorities import Raise
 from tasks_app.domain.reasons import Reason
 from tasks_app.generation import groups, throttle
+from tasks_app.lifecycle.job_hooks import Slot
+from tasks_app.lifecycle.job_moves import place_waiting
 from tasks_app.models import ErrorFingerprint, Job, JobOutputReport, Sandbox, Task
 from tasks_app.submission.sandboxes import remove, used
 from tasks_app.upkeep import overloaded_queues, user_priorities
@@ -172,6 +174,15 @@ def jobs_of_a_share(made: SimpleNamespace) -> Taken:
 def jobs_of_no_share(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)
     return handed_out(made)
+
+
+@at("tasks_app/lifecycle/job_moves.py:_PLACE")
+def jobs_that_wait_for_a_queue(made: SimpleNamespace) -> Taken:
+    def place(ids: list[int]) -> None:
+        with transaction.atomic(), hot_cursor() as cursor:
+            place_waiting(cursor, ids, Slot("A", None, 1, 2000, "SCORE"), by="test", reason="x")
+
+    return two_jobs(made, place, "waiting", status="waiting")
 
 
 @pytest.mark.parametrize("place", PASSED_OVER)

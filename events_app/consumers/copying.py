@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
+from events_app.rules.event_jobs import EventJobKind
 from jedisite.database.sql import numbers, take_ids, texts
 from tasks_app.domain.job_file_states import JobFileStatus
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.states import JobStatus
 from tasks_app.generation.job_rows import JOB_COLUMNS
 from tasks_app.lifecycle.file_handovers import HAND_OVER_INPUTS, HAND_OVER_OUTPUTS
@@ -21,11 +23,15 @@ from tasks_app.outcomes.end_hooks import EVENT_MERGE
 
 
 class CopyKind(Enum):
-    """Why a job is copied; the values are relations of JEDI_Job_Retry_History, "" is none."""
+    """Why a job is copied. Values of `RELATED` are relations of JEDI_Job_Retry_History; a jumbo job follows nobody."""
 
     CONSUMER = ""
     RETRY = "retry"
     MERGE = "es_merge"
+    JUMBO = "jumbo"
+
+
+RELATED: Final = frozenset({CopyKind.RETRY, CopyKind.MERGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ class JobCopy:
     """A job that is to be copied.
 
     A retry and a merge job have one attempt more than the old job; the attempt of a merge job is its last. None leaves
-    what the old job has, but a retry is one more urgent.
+    what the old job has, but a retry is one more urgent. A jumbo job has neither inputs nor a jobset of others. At
+    WAITING_QUEUE a copy waits, elsewhere pilots may have it at once.
     """
 
     old_job: int
@@ -64,15 +71,24 @@ class Copied(NamedTuple):
     logs: Mapping[int, int]
 
 
+_IS_JUMBO: Final = f"n.kind = '{CopyKind.JUMBO.value}'"
+_IS_RELATED: Final = f"n.kind IN ({', '.join(sorted(repr(kind.value) for kind in RELATED))})"
 _OVER: Final = {
     "pandaid": "n.new",
     "jobname": "regexp_replace(j.jobname, '[.]' || n.old || '$', '') || '.' || n.new",
-    "attemptnr": "j.attemptnr + n.more",
-    "maxattempt": f"CASE WHEN n.kind = '{CopyKind.MERGE.value}' THEN j.attemptnr + n.more ELSE j.maxattempt END",
+    "attemptnr": f"CASE WHEN {_IS_JUMBO} THEN 1 ELSE j.attemptnr + n.more END",
+    "maxattempt": f"CASE WHEN {_IS_JUMBO} THEN 1 WHEN n.kind = '{CopyKind.MERGE.value}' THEN j.attemptnr + n.more"
+    " ELSE j.maxattempt END",
+    "jobsetid": f"CASE WHEN {_IS_JUMBO} THEN nextval('jobs_pandaid_seq') ELSE j.jobsetid END",
+    "ninputdatafiles": f"CASE WHEN {_IS_JUMBO} THEN 0 ELSE j.ninputdatafiles END",
+    "inputfilebytes": f"CASE WHEN NOT {_IS_JUMBO} THEN j.inputfilebytes END",
+    "maxwalltime": f"CASE WHEN NOT {_IS_JUMBO} THEN j.maxwalltime END",
+    "maxcpucount": f"CASE WHEN NOT {_IS_JUMBO} THEN j.maxcpucount END",
     "nevents": "NULL",
     "currentpriority": "coalesce(n.priority, j.currentpriority + n.more)",
     "assignedpriority": "coalesce(n.priority, j.assignedpriority + n.more)",
-    "jobstatus": f"'{JobStatus.ACTIVATED}'",
+    "jobstatus": f"CASE WHEN coalesce(n.queue, j.computingsite) = '{WAITING_QUEUE}' THEN '{JobStatus.WAITING}'"
+    f" ELSE '{JobStatus.ACTIVATED}' END",
     "creationtime": "clock_timestamp()",
     "modificationtime": "clock_timestamp()",
     "statechangetime": "clock_timestamp()",
@@ -84,8 +100,9 @@ _OVER: Final = {
     "minramcount": "CASE WHEN n.queue IS NULL THEN j.minramcount ELSE n.memory_mb END",
     "specialhandling": "coalesce(n.special_handling, j.specialhandling)",
     "fence": "0",
-    "eventservice": f"CASE WHEN n.kind = '{CopyKind.MERGE.value}' THEN {EVENT_MERGE} ELSE j.eventservice END",
-    "parentid": "CASE WHEN n.kind = '' THEN j.parentid ELSE n.old END",
+    "eventservice": f"CASE WHEN n.kind = '{CopyKind.MERGE.value}' THEN {EVENT_MERGE}"
+    f" WHEN {_IS_JUMBO} THEN {int(EventJobKind.JUMBO)} ELSE j.eventservice END",
+    "parentid": f"CASE WHEN {_IS_RELATED} THEN n.old ELSE j.parentid END",
 }
 """What a copy has of its own; the other columns of new jobs are as in the old one, and what jobs get later is empty."""
 _COLUMNS: Final = (*JOB_COLUMNS, "eventservice", "parentid")
@@ -102,10 +119,10 @@ _COPY: Final = f"""
 made AS (
     INSERT INTO jobs ({", ".join(_COLUMNS)})
     SELECT {", ".join(_OVER.get(name, f"j.{name}") for name in _COLUMNS)} FROM n JOIN jobs j ON j.pandaid = n.old
-    RETURNING pandaid, jeditaskid, computingsite),
+    RETURNING pandaid, jeditaskid, computingsite, jobstatus),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
-    SELECT pandaid, '{JobStatus.ACTIVATED}', clock_timestamp(), computingsite, %(by)s, %(reason)s FROM made),
+    SELECT pandaid, jobstatus, clock_timestamp(), computingsite, %(by)s, %(reason)s FROM made),
 called AS (
     INSERT INTO job_params (pandaid, jobparameters)
     SELECT n.new, coalesce(n.params, p.jobparameters) FROM n JOIN job_params p ON p.pandaid = n.old),
@@ -117,11 +134,12 @@ reads AS (
            CASE WHEN c.keeptrack = 1 AND f.type <> 'lib' THEN '{JobFileStatus.AGAIN}' ELSE f.status END
       FROM n JOIN job_files f ON f.pandaid = n.old
       LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-     WHERE f.type NOT IN ('output', 'log', 'trn_output', 'trn_log', 'zipinput', 'zipoutput') ORDER BY n.new, f.row_id)
+     WHERE f.type NOT IN ('output', 'log', 'trn_output', 'trn_log', 'zipinput', 'zipoutput')
+       AND (NOT {_IS_JUMBO} OR f.type NOT IN ('input', 'pseudo_input', 'random_seed')) ORDER BY n.new, f.row_id)
 INSERT INTO jedi_job_retry_history (jeditaskid, oldpandaid, newpandaid, ins_utc_tstamp, relationtype, originpandaid)
 SELECT m.jeditaskid, n.old, n.new, clock_timestamp(), n.kind,
        coalesce((SELECT min(h.originpandaid) FROM jedi_job_retry_history h WHERE h.newpandaid = n.old), n.old)
-  FROM n JOIN made m ON m.pandaid = n.new WHERE n.kind <> ''
+  FROM n JOIN made m ON m.pandaid = n.new WHERE {_IS_RELATED}
 """
 _COPY_LOGS: Final = f"""
 {_WANTED},
@@ -158,7 +176,7 @@ def copy_jobs(cursor: psycopg.Cursor[Any], copies: Sequence[JobCopy], *, by: str
         "new": numbers(jobs),
         "old": numbers(copy.old_job for copy in copies),
         "kind": texts(copy.kind.value for copy in copies),
-        "more": numbers(int(copy.kind is not CopyKind.CONSUMER) for copy in copies),
+        "more": numbers(int(copy.kind in RELATED) for copy in copies),
         "priority": numbers(copy.priority for copy in copies),
         "gshare": texts(copy.gshare for copy in copies),
         "transformation": texts(copy.transformation for copy in copies),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from events_app.consumers.copying import CopyKind, JobCopy, hand_over
+from events_app.consumers.copying import CopyKind, JobCopy, Place, hand_over
 from events_app.ends import jobset_lines, merge_making
 from events_app.ends.jobset_facts import AtQueue, Rules, files_of
 from events_app.ends.jobset_turn import Turn
@@ -21,6 +21,7 @@ from events_app.rules.consumer_ends import (
     ConsumerFacts,
     Verdict,
     decide,
+    leaves_to_jumbo,
     nobody_goes_on,
     outcome,
     with_earlier,
@@ -28,6 +29,7 @@ from events_app.rules.consumer_ends import (
 from events_app.rules.event_jobs import EventJobKind
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.job_timeouts import LOST_HEARTBEAT
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.outcomes.end_hooks import Ending, EventJob
@@ -50,7 +52,7 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         job.task_id,
         job.job_id,
         only_failed_count=rules.only_failed_count,
-        waited_for_jumbo=ids if job.event_service == EventJobKind.CO_JUMBO else (),
+        waited_for_jumbo=ids if rules.uses_jumbo or job.event_service == EventJobKind.CO_JUMBO else (),
     )
     members = [
         member for member in turn.members(job.jobset_id) if member.job_id != job.job_id and member.may_have_files
@@ -65,8 +67,12 @@ def end(turn: Turn, ending: Ending) -> Outcome:
     follows = _follow(turn, job, verdict, ids, theirs)
     became = outcome(verdict, facts)
     assert became is not None
-    if nobody_goes_on(verdict, made_job=follows is not None, others_active=bool(others), uses_jumbo=False):
-        became = NOBODY
+    has_next, uses_jumbo = follows is not None, rules.uses_jumbo
+    if nobody_goes_on(verdict, made_job=has_next, others_active=bool(others), uses_jumbo=uses_jumbo):
+        if leaves_to_jumbo(verdict, uses_jumbo=uses_jumbo):
+            follows = _wait(turn, job, theirs)
+        else:
+            became = NOBODY
     if became.status == JobStatus.FAILED:
         _fail_jobset(turn, job, ids, theirs, rules)
     elif follows is None and members:
@@ -88,7 +94,8 @@ def facts_of(job: EventJob, ended: Ended, left: Left, rules: Rules, *, is_last: 
         max_attempt=job.max_attempt,
         is_last=is_last,
         status=JobStatus(job.status),
-        all_done_before=ALL_DONE_BEFORE in job.special_handling.split(","),
+        # What jumbo jobs have done may have been counted at the end of another consumer.
+        all_done_before=ALL_DONE_BEFORE in job.special_handling.split(",") or (rules.uses_jumbo and is_last),
         accepts_partial=rules.accepts_partial,
     )
 
@@ -108,6 +115,14 @@ def _follow(turn: Turn, job: EventJob, verdict: Verdict, files: list[int], their
     hand_over(turn.cursor, job.task_id, theirs, new)
     merge_making.give_inputs(turn.cursor, job.task_id, new, files)
     turn.tell(job.task_id, theirs[1:], jobset_lines.UNUSED, new)
+    return new
+
+
+def _wait(turn: Turn, job: EventJob, theirs: Sequence[int]) -> int:
+    """Make a consumer that has the files until jumbo jobs have done their ranges."""
+    copy = JobCopy(job.job_id, CopyKind.CONSUMER, Place(WAITING_QUEUE, None, None, None, None))
+    new = turn.copy(job.task_id, copy, "jumbo jobs process the rest of its ranges")
+    hand_over(turn.cursor, job.task_id, theirs, new)
     return new
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 
 from events_app.consumers.copying import hand_over
-from events_app.ends import consumer_end, jobset_facts, jobset_kill, jobset_lines, merge_end
+from events_app.ends import consumer_end, jobset_facts, jobset_kill, jobset_lines, jumbo_end, merge_end
 from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES, UNUSED
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle.range_ends import end_consumer
@@ -59,6 +59,8 @@ class EventEnds:
 
 def _end(turn: Turn, ending: Ending) -> Outcome | None:
     said, job = ending
+    if job.event_service == EventJobKind.JUMBO:
+        return jumbo_end.end(turn, ending)
     if said.merge_is_over or job.event_service not in {EVENT_MERGE, *CONSUMERS}:
         return said
     if said.sub_status in ENDED_BY_LINE:

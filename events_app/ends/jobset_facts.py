@@ -91,13 +91,15 @@ class Rules:
     keeps_events: bool = False
     accepts_partial: bool = False
     only_failed_count: bool = False
+    uses_jumbo: bool = False
+    """It has jumbo jobs, or had them."""
 
 
 def rules_of(tasks: Collection[int]) -> dict[int, Rules]:
     """The rules of these tasks. One query."""
-    rows = Task.objects.filter(pk__in=sorted(tasks)).values_list("pk", "split_rule")
-    parsed = {task: SplitRule.parse(rule) for task, rule in rows}
-    return {task: Rules(rule.flag("ND"), rule.flag("AP"), rule.flag("XF")) for task, rule in parsed.items()}
+    rows = Task.objects.filter(pk__in=sorted(tasks)).values_list("pk", "split_rule", "use_jumbo")
+    parsed = [(task, SplitRule.parse(rule), bool(use)) for task, rule, use in rows]
+    return {task: Rules(rule.flag("ND"), rule.flag("AP"), rule.flag("XF"), jumbo) for task, rule, jumbo in parsed}
 
 
 class AtQueue(NamedTuple):

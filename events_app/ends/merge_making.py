@@ -15,6 +15,7 @@ from events_app.lifecycle.range_moves import is_in
 from events_app.rules.event_states import EventStatus
 from events_app.rules.merge_commands import merge_command
 from jedisite.database.sql import numbers
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.outcomes.end_hooks import EventJob
 
 PRIORITY: Final = 5000
@@ -64,13 +65,32 @@ def merge_copy(cursor: psycopg.Cursor[Any], job: EventJob, owners: Collection[in
     return JobCopy(
         job.job_id,
         CopyKind.MERGE,
-        Place(job.site, None, None, MEMORY_MB, kind),
+        Place(_queue_of(cursor, job), None, None, MEMORY_MB, kind),
         priority=PRIORITY,
         gshare=SHARE if share else None,
         transformation=command.transformation,
         params=command.parameters,
         special_handling=",".join([*words, MARK]),
     )
+
+
+_WORKED: Final = f"""
+SELECT j.computingsite FROM {{jobs}} j WHERE j.pandaid IN (
+       SELECT e.pandaid FROM jedi_events e JOIN job_files f ON f.fileid = e.fileid AND f.type IN ('input', 'pseudo_input')
+        WHERE e.jeditaskid = %(task)s AND f.pandaid = %(job)s AND {is_in({EventStatus.DONE}, "e.")})
+ ORDER BY j.pandaid DESC LIMIT 1
+"""
+
+
+def _queue_of(cursor: psycopg.Cursor[Any], job: EventJob) -> str:
+    """Where the merge job runs: where the consumer was; after one that waited, where the last range was processed."""
+    if job.site != WAITING_QUEUE:
+        return job.site
+    for table in ("jobs", "jobs_archive"):
+        cursor.execute(_WORKED.format(jobs=table), {"task": job.task_id, "job": job.job_id})
+        if (row := cursor.fetchone()) is not None:
+            return str(row[0])
+    return job.site
 
 
 def give_inputs(cursor: psycopg.Cursor[Any], task_id: int, merge_job: int, files: Collection[int]) -> None:

@@ -12,10 +12,11 @@ from django.db import transaction
 from events_app.jumbo.jumbo_places import jumbo_queues
 from events_app.lifecycle.range_moves import is_in
 from events_app.rules.event_states import PROCESSED
-from events_app.rules.jumbo_tasks import JumboEvent, after, read_use
+from events_app.rules.jumbo_tasks import JumboEvent, after
 from events_app.rules.jumbo_watch import JumboAct, JumboLimits, JumboStep, JumboTask, is_candidate
 from jedisite.database.sql import hot_cursor, texts
 from tasks_app.counts import statistics
+from tasks_app.domain.jumbo_use import read_use
 from tasks_app.domain.states import TaskStatus
 from tasks_app.generation.grid_view import GridView
 from tasks_app.lifecycle import task_moves

@@ -6,41 +6,17 @@ A jumbo job takes ranges of any jobset of its task. USEJUMBO of a task says how 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, StrEnum
-from types import MappingProxyType
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
+
+from events_app.rules.consumer_ends import NO_EVENT
+from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
+from tasks_app.domain.states import JobStatus
+
+U = UseJumbo
 
 MOST_TASKS: Final = 50
 """Tasks of one work queue whose jumbo jobs are under way: above that no further task of it gets its first."""
-
-
-class UseJumbo(StrEnum):
-    """Values of USEJUMBO; a task without any has no jumbo jobs."""
-
-    WAITING = "W"
-    RUNNING = "R"
-    PENDING = "P"
-    LACK = "L"
-    DISABLED = "D"
-
-    @property
-    def words(self) -> str:
-        """What people read."""
-        return _WORDS[self]
-
-
-U = UseJumbo
-_WORDS: Final[Mapping[UseJumbo, str]] = MappingProxyType(
-    {
-        U.WAITING: "no jumbo job yet",
-        U.RUNNING: "jumbo jobs are open",
-        U.PENDING: "only queues for jumbo jobs take work of this task",
-        U.LACK: "a jumbo job is to be replaced",
-        U.DISABLED: "switched off",
-    }
-)
-ENABLED: Final = frozenset(UseJumbo) - {U.DISABLED}
-"""The task may get jumbo jobs."""
 
 
 class JumboEvent(Enum):
@@ -52,13 +28,6 @@ class JumboEvent(Enum):
     END = "a jumbo job ended"
     NONE_LEFT = "no jumbo job is open"
     DISABLE = "jumbo jobs are switched off"
-
-
-def read_use(value: str | None) -> UseJumbo | None:
-    """The state that a column holds. `Y`, an older word for it, is waiting; None is a task without jumbo jobs."""
-    if not value:
-        return None
-    return U.WAITING if value == "Y" else UseJumbo(value)
 
 
 def after(use: UseJumbo | None, event: JumboEvent, *, left: int = 0) -> UseJumbo | None:
@@ -107,22 +76,24 @@ def places_of(queues: Sequence[str], active: Mapping[str, int], *, number: int, 
     return found
 
 
-def consumers_wait(use: UseJumbo | None, *, scouting: bool, places: int, jumbo_queues: int) -> bool:
-    """Whether consumers are made that wait until jumbo jobs have done their ranges, or a queue has room for them.
+class JumboEnd(NamedTuple):
+    """What the row of a jumbo job says at its end; code 0 is no error."""
 
-    `places`: queues that take consumers now; `jumbo_queues`: those that take jumbo jobs.
+    status: JobStatus
+    code: int = 0
+
+
+STOPPED_BY_PANDA: Final = 1144
+"""The pilot's error of a job that it was told to end."""
+
+
+def end_of_jumbo(status: str, *, processed: bool, pilot_error: int) -> JumboEnd | None:
+    """What becomes of a jumbo job; None leaves it as it was reported: it was killed.
+
+    `processed`: it has processed a range, whatever its pilot says.
     """
-    return use in ENABLED and not scouting and places == 0 and jumbo_queues > 0
-
-
-def is_decided(ready: int, at_work: int) -> bool:
-    """Whether a consumer that has not begun need not begin: all ranges of its files are decided.
-
-    `ready`: those with attempts left; `at_work`: those that an open job has. Jobs that have ended hold none.
-    """
-    return not ready and not at_work
-
-
-def is_not_needed(use: UseJumbo | None, *, task_is_final: bool, files: int, files_ended: int) -> bool:
-    """Whether jumbo jobs that have not begun are to be ended."""
-    return use is U.DISABLED or task_is_final or files_ended >= files
+    if status not in (JobStatus.FINISHED, JobStatus.FAILED):
+        return None
+    if processed:
+        return JumboEnd(JobStatus.FINISHED)
+    return JumboEnd(JobStatus.CANCELLED if pilot_error == STOPPED_BY_PANDA else JobStatus.FAILED, NO_EVENT)

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from brokerage_app.policy.configuration import Configuration
-from events_app.rules.jumbo_tasks import ENABLED, UseJumbo
 from jedisite.vocabulary.words import thousands
+from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
 
 COMPONENT: Final = "jumbo_dog"
 BOOST_PRIORITY: Final = 900

@@ -227,6 +227,10 @@ def _has_no_report(job: JobView, now: datetime) -> bool:
     return not job.report_waits
 
 
+def _waits_for_no_jumbo(job: JobView, now: datetime) -> bool:
+    return not job.event_service
+
+
 def _moves_outputs(job: JobView, now: datetime) -> bool:
     return job.own_stage_out
 
@@ -283,7 +287,7 @@ UNBOOKED, NOT_ARRIVED = codes.JOB_NOT_BOOKED, codes.JOB_TRANSFER_TOO_LONG
 TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("orphan_merge", JOB_OPEN, _ANY, "created", H / 2, Kill.JEDI_FORCE, _ORPHAN, codes.JOB_NO_PARENT, _is_orphan),
     _row("pending", J.PENDING, _ANY, "created", H, Kill.EXPIRED_WAITING, _OUT),
-    _row("waiting", J.WAITING, _ANY, "created", H / 2, Kill.EXPIRED_WAITING, _OUT),
+    _row("waiting", J.WAITING, _ANY, "created", H / 2, Kill.EXPIRED_WAITING, _OUT, also=_waits_for_no_jumbo),
     _row("build_defined", J.DEFINED, _ANY, "status", 4 * H, EXPIRED, _OUT, also=_builds),
     _row("defined", J.DEFINED, _PROD, "status", 4 * H, REASSIGN, _OUT),
     _row("assigned", J.ASSIGNED, _PROD, "status", 12 * H, REASSIGN, _OUT),

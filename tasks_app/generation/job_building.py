@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from brokerage_app.vocabulary.site_view import SiteView
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation.input_copies import CopyPlace, copy_place
 from tasks_app.generation.job_rows import SiteJobs
@@ -69,7 +70,9 @@ def build_jobs(
 
 def _copies(turn: TurnFacts, place: Place) -> CopyPlace | None:
     """Where the input is copied to that is not at a queue; None where it can be read at once."""
-    return None if place.limits.direct_io else copy_place(turn.needs, place.site, turn.facts.label or "")
+    if place.limits.direct_io or place.site.name == WAITING_QUEUE:
+        return None
+    return copy_place(turn.needs, place.site, turn.facts.label or "")
 
 
 def _facts_at(turn: TurnFacts, place: Place) -> TaskFacts:

@@ -14,6 +14,7 @@ from brokerage_app.formulas.resource_type_of import type_of_job
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
@@ -207,15 +208,15 @@ class SiteJobs:
         """Where the consumers of a jobset run, its own first; none while the input of the first is brought."""
         if self.consumers is None or self.status != "activated":
             return ()
-        own = self.slot
-        return [own, *(slot for slot in self.elsewhere if slot.queue != own.queue)][: self.consumers.sites]
+        return [self.slot, *(slot for slot in self.elsewhere if slot.queue != self.site.queue)][: self.consumers.sites]
 
     @property
     def status(self) -> str:
         """What the jobs are stored as."""
         if self.library is not None and not self.library.ready:
             return "defined"
-        return "assigned" if self.copies is not None else "activated"
+        usual = "waiting" if self.site.name == WAITING_QUEUE else "activated"
+        return "assigned" if self.copies is not None else usual
 
     def _constant_columns(self) -> str:
         task, slot, now = self.task, self.slot, self._moment
@@ -284,8 +285,7 @@ class SiteJobs:
                 priority = serial.at(index)
             events = group.events or NULL
             if consumers is not None:
-                # What it has processed is counted there.
-                jobset, events = f"{numbers.jobsets[index]}\t", NULL
+                jobset, events = f"{numbers.jobsets[index]}\t", NULL  # what it has processed is counted there
             yield (
                 f"{jobset}{job_id}\t{head}.{job_id}\t{attempt}\t{attempt + more_attempts}\t{failed}\t{len(files)}\t"
                 f"{group.input_bytes}\t{events}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"

@@ -10,6 +10,7 @@ from typing import Any
 from brokerage_app.cases.gathering import endpoint_of
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
+from tasks_app.domain.jumbo_use import ENABLED, read_use
 from tasks_app.domain.scopes import scope_of, scope_of_user
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.generation.library_jobs import Source as Sandbox
@@ -107,7 +108,8 @@ class TurnFacts:
     @property
     def consumers(self) -> Consumers | None:
         """What its jobs are that process event ranges; None for other tasks."""
-        return consumers_of(self.task.event_service or 0, self.rule)
+        beside_jumbo = read_use(self.task.use_jumbo) in ENABLED
+        return consumers_of(self.task.event_service or 0, self.rule, beside_jumbo=beside_jumbo)
 
     @property
     def job_groups(self) -> JobGroups | None:

@@ -10,6 +10,7 @@ import psycopg
 from django.db import transaction
 
 from jedisite.database.sql import hot_cursor
+from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.priorities import SerialPriority
 from tasks_app.generation import companions
 from tasks_app.generation.generation_pass import GenerationPass
@@ -31,6 +32,7 @@ from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, leave_out, store
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
 from tasks_app.generation.turns_by_configuration import most_files
+from tasks_app.generation.waiting_consumers import waiting_place
 from tasks_app.inputs.file_rows import hold
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -195,13 +197,18 @@ class Steps:
         if not decided.verdict.chosen:
             if raised:
                 self.unplaced[memory_mb] = decided
-            return None
+            return None if raised else self._waiting_level()
         places = []
         for choice in sorted(decided.verdict.chosen, key=lambda choice: choice.site):
             site = self.view.site(choice.site)
             limits = self.turn.limits(site, choice.work_dir_mb)
             places.append(Place(site, choice, limits, self.view.room(choice, decided)))
         return Level(memory_mb, places, raised)
+
+    def _waiting_level(self) -> Level | None:
+        """The place of consumers that wait for jumbo jobs of their task, when these have a place and they have none."""
+        place = waiting_place(self.turn, self.view)
+        return Level(self.turn.needs.memory_mb, [place], False) if place is not None else None
 
     def _next_level(self, picked: Picked, usual: Level) -> Level | None:
         """The memory of the next jobs: that of the first file for which there is a site and of which jobs can be made."""
@@ -229,6 +236,8 @@ class Steps:
         if self.priorities is not None:
             self.priorities = self.priorities.after(stored)
         for jobs in bunch.sites:
+            if jobs.site.name == WAITING_QUEUE:
+                continue
             cores = turn.needs.cores_at(jobs.site)
             each = jobs.consumers.number if jobs.consumers is not None else 1
             self.view.made(jobs.site.name, len(jobs.groups) * each, turn.task, cores=cores)

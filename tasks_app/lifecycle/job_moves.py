@@ -17,6 +17,7 @@ import psycopg
 from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.domain.states import JOB_MOVES, JobStatus
 from tasks_app.lifecycle.conditions import as_said, is_one_of, may_become
+from tasks_app.lifecycle.job_hooks import Slot
 
 
 def before(new: str, among: Iterable[str] = tuple(JobStatus), row: str = "") -> str:
@@ -72,6 +73,29 @@ def move_some(cursor: psycopg.Cursor[Any], jobs: Iterable[int], old: str, new: s
                              ORDER BY pandaid FOR UPDATE){_MOVE.format(new=JobStatus(new))}""",
         {"jobs": numbers(jobs), "by": by, "reason": reason},
     )
+    return cursor.rowcount
+
+
+_PLACE = f"""
+WITH locked AS MATERIALIZED (
+    SELECT pandaid FROM jobs WHERE pandaid = ANY(%(jobs)s::bigint[]) AND {before(JobStatus.ACTIVATED, [JobStatus.WAITING])}
+     ORDER BY pandaid FOR UPDATE SKIP LOCKED),
+sent AS (
+    UPDATE job_files f SET destinationse = %(log_endpoint)s
+      FROM locked l WHERE f.pandaid = l.pandaid AND f.type = 'log' AND %(log_endpoint)s::text IS NOT NULL),
+moved AS (
+    UPDATE jobs SET jobstatus = '{JobStatus.ACTIVATED}', computingsite = %(queue)s, corecount = %(cores)s,
+           minramcount = %(memory_mb)s, resource_type = %(resource_type)s, statechangetime = clock_timestamp(),
+           modificationtime = clock_timestamp()
+     WHERE pandaid IN (SELECT pandaid FROM locked) RETURNING pandaid, computingsite)
+INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
+SELECT pandaid, '{JobStatus.ACTIVATED}', clock_timestamp(), computingsite, %(by)s, %(reason)s FROM moved
+"""
+
+
+def place_waiting(cursor: psycopg.Cursor[Any], jobs: Iterable[int], place: Slot, *, by: str, reason: str) -> int:
+    """Those of these jobs that wait get a queue, where pilots may have them. Returns how many."""
+    cursor.execute(_PLACE, {"jobs": numbers(jobs), **place._asdict(), "by": by, "reason": reason})
     return cursor.rowcount
 
 

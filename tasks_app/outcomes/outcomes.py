@@ -200,7 +200,7 @@ def _book_task(
     if on_hold:
         unmerged.count_on_hold(cursor, on_hold)
     if new_logs:
-        _count_new(cursor, new_logs)
+        count_new(cursor, new_logs)
 
 
 def _inputs_of(
@@ -288,7 +288,7 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
         kick("libraries")  # jobs may wait for what was built
 
 
-def _count_new(cursor: psycopg.Cursor[Any], records: Mapping[int, int]) -> None:
+def count_new(cursor: psycopg.Cursor[Any], records: Mapping[int, int]) -> None:
     """Count records that jobs have got which were made here; the datasets are locked already."""
     cursor.execute(
         """UPDATE jedi_datasets d SET nfiles = nfiles + n.new, nfilestobeused = nfilestobeused + n.new,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 RULE: Final = "event service"
 """The rule that such a parameter breaks, as clients read it."""
 SWITCH: Final = "nEventsPerWorker"
+JUMBO: Final = "nJumboJobs"
+PER_SITE: Final = "maxJumboPerSite"
 ONLY_WITH: Final = (
     "nEsConsumers",
     "nSitesPerJob",
@@ -24,6 +26,8 @@ ONLY_WITH: Final = (
     "decAttOnFailedES",
     "allowPartialFinish",
     "esmergeSpec",
+    "nJumboJobs",
+    "maxJumboPerSite",
 )
 """Parameters that say something of consumers, ranges and their merge jobs."""
 _ONE: Final = frozenset({"nEsConsumers", "nSitesPerJob"})
@@ -49,7 +53,7 @@ AGAINST: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What event service cannot have, and what to do instead."""
-CHANGEABLE: Final = (SWITCH, "nEsConsumers")
+CHANGEABLE: Final = (SWITCH, "nEsConsumers", JUMBO)
 
 
 def event_service(params: TaskParams, faults: Faults) -> None:
@@ -70,6 +74,21 @@ def event_service(params: TaskParams, faults: Faults) -> None:
     for one, why in AGAINST.items():
         if _is_asked(params, one):
             faults.add(one, RULE, why)
+    if _is_asked(params, JUMBO):
+        _jumbo(params, faults)
+    elif _is_asked(params, PER_SITE):
+        faults.add(PER_SITE, RULE, f"It has no effect without {JUMBO}.")
+
+
+def _jumbo(params: TaskParams, faults: Faults) -> None:
+    """Jumbo jobs go to queues of their own, and know ranges by their place in a file."""
+    if params.text("site"):
+        faults.add(JUMBO, RULE, "Jumbo jobs go to queues of their own: leave it out, or do not name a site.")
+    events, in_file = params.whole("nEventsPerJob"), params.events_per_input
+    one_file = params.whole("nFilesPerJob") == 1 or bool(events and in_file and events < in_file)
+    if not (one_file or params.flag("inFilePosEvtNum")):
+        said = "Jumbo jobs know ranges by their place in a file: give inFilePosEvtNum, or nFilesPerJob 1."
+        faults.add(JUMBO, RULE, said)
 
 
 def _asked_by(params: TaskParams) -> str | None:
@@ -96,7 +115,7 @@ def _knows_events(params: TaskParams) -> bool:
 def check_change(changes: Mapping[str, Any], *, now: bool, faults: Faults) -> None:
     """Add a fault where changes would make a task one of event service, or end that. `now`: it is one."""
     for name in CHANGEABLE:
-        is_asked = changes.get(name) is not None and (name == SWITCH or changes[name] != 1)
+        is_asked = bool(changes.get(name)) and (name not in _ONE or changes[name] != 1)
         if is_asked and not now:
             faults.add(name, RULE, "The task is not one of event service, and cannot become one: submit another.")
     if now and SWITCH in changes and changes[SWITCH] is None:

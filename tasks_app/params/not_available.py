@@ -50,8 +50,6 @@ _SEGMENTS: Final = "Submit a task for each segment."
 
 NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
     {
-        "nJumboJobs": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
-        "maxJumboPerSite": NotAvailable("jumbo jobs", "Use nEventsPerJob and coreCount to make jobs larger."),
         "esConvertible": NotAvailable(
             "event service where it helps to fill queues",
             "Use nEventsPerWorker for a task of event service, or esFraction for a part of the tasks.",

@@ -6,6 +6,7 @@ import json
 import uuid
 from datetime import datetime
 
+from tasks_app.domain.jumbo_use import use_of
 from tasks_app.params.items import PLACEHOLDER
 from tasks_app.params.kept_names import named_sites
 from tasks_app.params.schedule import moment
@@ -29,6 +30,7 @@ def task_columns(request: Request, rule: SplitRule, text: str, trans_path: str) 
         **_merge(params),
         "splitrule": str(rule),
         "eventservice": event_service_mode(params),
+        "usejumbo": use_of(params.whole("nJumboJobs")),
         "requesttype": payload_mark(params, trans_path, text),
         "starttime": request.now,
         "attemptnr": 0,

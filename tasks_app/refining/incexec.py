@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tasks_app.domain.jumbo_use import use_of
 from tasks_app.params.resubmission import Changes, changed_rule
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.values import DatasetSpec, Refined
@@ -129,7 +130,9 @@ def task_columns_again(refined: Refined, old: Mapping[str, object], changes: Cha
         columns.update({name: old[name] for name, others in PLACES.items() if others.isdisjoint(changes)})
     if "ramCount" in changes:
         columns.update({name: refined.task[name] for name in ("ramcount", "ramunit")})
-    columns["splitrule"] = str(rule_again(str(old.get("splitrule") or ""), str(refined.task["splitrule"]), changes))
+    rule = rule_again(str(old.get("splitrule") or ""), str(refined.task["splitrule"]), changes)
+    columns["splitrule"] = str(rule)
+    columns["usejumbo"] = use_of(rule.get_int("NJ"), str(old.get("usejumbo") or "") or None)
     return columns
 
 

@@ -15,6 +15,7 @@ from django.db.models import Q
 from brokerage_app.formulas.walltime import is_ineffective
 from jedisite import audit
 from jedisite.vocabulary.words import plural, sentence
+from tasks_app.domain.jumbo_use import use_of
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import file_moves as files
@@ -63,7 +64,8 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
         faults.raise_if_any()
     stored.params = changed
     stored.save(update_fields=["params"])
-    columns: dict[str, Any] = {"split_rule": str(_rule(task, changes))}
+    rule = _rule(task, changes)
+    columns: dict[str, Any] = {"split_rule": str(rule), "use_jumbo": use_of(rule.get_int("NJ"), task.use_jumbo)}
     for name, column in (("site", "site"), ("cloud", "cloud"), ("currentPriority", "current_priority")):
         if name in changes:
             columns[column] = named_sites(changes[name]) if name == "site" else changes[name]
@@ -237,8 +239,8 @@ def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reaso
     """
     changes = check_rules(values)
     (task,) = _open_tasks([task_id])
-    rule = str(_rule(task, changes))
-    Task.objects.filter(pk=task_id).update(split_rule=rule)
+    rule = _rule(task, changes)
+    Task.objects.filter(pk=task_id).update(split_rule=str(rule), use_jumbo=use_of(rule.get_int("NJ"), task.use_jumbo))
     stored = TaskParams.objects.filter(pk=task_id).first()
     if stored is not None:
         stored.params = apply_changes(stored.params, changes)

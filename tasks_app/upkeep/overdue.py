@@ -167,6 +167,7 @@ _ALSO = {
     "analysis": f"""NOT {BUILD} AND NOT EXISTS (
         SELECT 1 FROM unnest(%(tasks)s::bigint[], %(sites)s::text[]) a (task, site)
          WHERE a.task = j.jeditaskid AND a.site = j.computingsite)""",
+    "waiting": f"NOT {EVENTS}",
     "events": f"{EVENTS} AND ({MERGE} OR j.currentpriority >= 900)",
     "holding_analysis": f"NOT {REPORT}",
     "own_transfer": "j.jobsubstatus IS NOT NULL",

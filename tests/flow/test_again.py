@@ -456,12 +456,12 @@ def test_changes_that_do_not_go_together_change_nothing() -> None:
 
 def test_changes_that_ask_for_what_the_site_does_not_offer_leave_the_task_as_it_was() -> None:
     made = finished_task("lab.t.in.00001")
-    given = command(made, "incexec", parameters={"changes": {"nJumboJobs": 2}})
+    given = command(made, "incexec", parameters={"changes": {"registerEsFiles": True}})
     assert (given.status, status(made)) == ("refused", "finished")
-    assert "jumbo jobs, which this site does not offer" in given.answer
-    assert "nJumboJobs" not in TaskParams.objects.get(pk=made).params
-    with pytest.raises(ParamErrors, match="nJumboJobs: This asks for"):
-        submitting.submit(submitting.check(again_params(nJumboJobs=2), ADA), by="ada")
+    assert "files of single events in data management, which this site does not offer" in given.answer
+    assert "registerEsFiles" not in TaskParams.objects.get(pk=made).params
+    with pytest.raises(ParamErrors, match="registerEsFiles: This asks for"):
+        submitting.submit(submitting.check(again_params(registerEsFiles=True), ADA), by="ada")
 
 
 def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:

@@ -269,10 +269,10 @@ def test_an_unknown_dataset_breaks_the_task_with_its_name_as_the_reason() -> Non
 
 def test_a_task_that_asks_for_a_step_that_the_site_does_not_offer_is_broken_with_the_reason() -> None:
     add_dataset("lab.data", 2)
-    made = submit(parameters("lab.t", reads("lab.data"), nFilesPerJob=1, nJumboJobs=1))
+    made = submit(parameters("lab.t", reads("lab.data"), nFilesPerJob=1, registerEsFiles=True))
     settle()
     assert status(made) == "broken"
-    assert "nJumboJobs: This asks for jumbo jobs" in (task(made).error_dialog or "")
+    assert "registerEsFiles: This asks for files of single events" in (task(made).error_dialog or "")
 
 
 def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None:

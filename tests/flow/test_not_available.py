@@ -23,7 +23,7 @@ def production(**more: Any) -> dict[str, Any]:
     return parameters("lab.t", reads("lab.in"), vo="atlas", prodSourceLabel="managed", taskType="prod", **more)
 
 
-@pytest.mark.parametrize("asked", [{"esConvertible": True}, {"registerEsFiles": True}, {"nJumboJobs": 1}])
+@pytest.mark.parametrize("asked", [{"esConvertible": True}, {"registerEsFiles": True}, {"mergeEsOnOS": True}])
 def test_a_task_of_production_that_asks_for_it_is_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(ParamErrors, match=f"{next(iter(asked))}: This asks for .*, which this site does not offer"):
         submitting.submit(submitting.check(production(**asked), BOSS), by="ada")
@@ -50,17 +50,20 @@ def test_what_stands_in_the_split_rule_alone_is_seen_when_the_task_runs_again() 
     add_dataset("lab.t.in", 2)
     made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
     drive(Pilot())
-    Task.objects.filter(pk=made).update(split_rule=f"{task(made).split_rule},NJ=2")
+    Task.objects.filter(pk=made).update(split_rule=f"{task(made).split_rule},RE=1")
     add_dataset("lab.more", 2)
     command(made, "incexec", parameters={"changes": {"dsForIN": "lab.more"}})
     settle()
-    assert status(made) == "broken" and "nJumboJobs: This asks for jumbo jobs" in (task(made).error_dialog or "")
+    assert status(made) == "broken" and "registerEsFiles: This asks for files of single events" in (
+        task(made).error_dialog or ""
+    )
 
 
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"nJumboJobs": 2}, "This asks for"),
+        ({"registerEsFiles": True}, "This asks for"),
+        ({"nJumboJobs": 2}, "The task is not one of event service"),
         ({"nEventsPerWorker": 5}, "The task is not one of event service"),
         ({"nEsConsumers": 3}, "The task is not one of event service"),
     ],
@@ -76,6 +79,6 @@ def test_the_rule_of_an_open_task_is_not_changed_to_it(values: dict[str, Any], s
 
 
 def test_changes_that_come_with_a_command_are_refused_where_it_is_given() -> None:
-    with pytest.raises(ParamErrors, match=r"changes\.nJumboJobs: This asks for jumbo jobs"):
-        known_names.check_parameters({"changes": {"nJumboJobs": 2}})
+    with pytest.raises(ParamErrors, match=r"changes\.registerEsFiles: This asks for files"):
+        known_names.check_parameters({"changes": {"registerEsFiles": True}})
     known_names.check_parameters({"changes": {"nJumboJobs": None, "nEsConsumers": 1}})

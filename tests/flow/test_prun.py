@@ -268,7 +268,7 @@ def test_a_container_is_refused_before_anything_is_stored(site: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"nJumboJobs": 2}, "nJumboJobs: This asks for jumbo jobs"),
+        ({"nJumboJobs": 2}, "nJumboJobs: It has no effect without nEventsPerWorker"),
         ({"processingType": "pmerge"}, "processingType: pmerge is that of jobs which merge"),
         ({"log": {"value": "user.jdoe.e2e.l,og.${SN}.log.tgz"}}, "user.jdoe.e2e.l,og"),
         ({"jobParameters": "x"}, "jobParameters"),

@@ -9,6 +9,8 @@ from tasks_app.params.splitrule import SplitRule
 
 KINDS: Final = {1: 1}
 """What jobs are (EVENTSERVICE of a job) by what their task is. Copies of jobs (2) and fine-grained tasks (3) are refused."""
+CO_JUMBO: Final = 5
+"""The same of consumers whose task has jumbo jobs, too."""
 MORE_ATTEMPTS: Final = 3
 """Attempts of a consumer after its first when the task says nothing (maxAttemptEsJob)."""
 USUAL_SHARE: Final = 3
@@ -33,11 +35,15 @@ class Consumers:
     shares: int
 
 
-def consumers_of(mode: int, rule: SplitRule) -> Consumers | None:
-    """The consumers of a task; None when its jobs are none. `mode`: EVENTSERVICE of the task."""
+def consumers_of(mode: int, rule: SplitRule, *, beside_jumbo: bool = False) -> Consumers | None:
+    """The consumers of a task; None when its jobs are none. `mode`: EVENTSERVICE of the task.
+
+    `beside_jumbo`: it has jumbo jobs, too.
+    """
     kind = KINDS.get(mode)
     if kind is None:
         return None
+    kind = CO_JUMBO if beside_jumbo else kind
     number, more = rule.get_int("EC") or 1, rule.get_int("XJ")
     return Consumers(
         kind,

@@ -7,19 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events_app.rules.jumbo_tasks import (
-    ENABLED,
     MOST_TASKS,
     JumboEvent,
-    UseJumbo,
     after,
-    consumers_wait,
-    is_decided,
-    is_not_needed,
+    end_of_jumbo,
     may_begin,
     new_jobs,
     places_of,
-    read_use,
 )
+from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
 
 E, U = JumboEvent, UseJumbo
 
@@ -54,12 +50,6 @@ def test_what_changes_the_state(use: UseJumbo | None, event: JumboEvent, left: i
 @given(use=st.sampled_from([None, U.DISABLED]), event=st.sampled_from(E), left=st.integers(0, 5))
 def test_only_switching_on_begins_with_jumbo_jobs(use: UseJumbo | None, event: JumboEvent, left: int) -> None:
     assert (after(use, event, left=left) in ENABLED) is (event is E.ENABLE)
-
-
-def test_the_older_word_for_waiting_is_read() -> None:
-    assert read_use("Y") is U.WAITING
-    assert (read_use("R"), read_use(None), read_use("")) == (U.RUNNING, None, None)
-    assert all(use.words for use in U)
 
 
 @pytest.mark.parametrize(("wanted", "active", "number"), [(2, 0, 2), (2, 1, 1), (1, 3, 0), (0, 0, 0)])
@@ -106,39 +96,18 @@ def test_no_queue_gets_more_than_it_may(queues: list[str], active: dict[str, int
 
 
 @pytest.mark.parametrize(
-    ("use", "scouting", "places", "jumbo_queues", "wanted"),
+    ("status", "processed", "pilot_error", "wanted"),
     [
-        (U.WAITING, False, 0, 1, True),
-        (U.RUNNING, False, 0, 1, True),
-        (U.PENDING, False, 0, 2, True),
-        (U.RUNNING, False, 1, 1, False),
-        (U.RUNNING, True, 0, 1, False),
-        (U.RUNNING, False, 0, 0, False),
-        (U.DISABLED, False, 0, 1, False),
-        (None, False, 0, 1, False),
+        ("finished", True, 0, ("finished", 0)),
+        ("failed", True, 1305, ("finished", 0)),
+        ("finished", False, 0, ("failed", 123)),
+        ("failed", False, 1305, ("failed", 123)),
+        ("failed", False, 1144, ("cancelled", 123)),
+        ("cancelled", True, 0, None),
+        ("closed", False, 0, None),
     ],
 )
-def test_consumers_wait_where_only_jumbo_jobs_have_a_place(
-    use: UseJumbo | None, scouting: bool, places: int, jumbo_queues: int, wanted: bool
+def test_a_jumbo_job_is_finished_when_it_has_processed_a_range(
+    status: str, processed: bool, pilot_error: int, wanted: tuple[str, int] | None
 ) -> None:
-    assert consumers_wait(use, scouting=scouting, places=places, jumbo_queues=jumbo_queues) is wanted
-
-
-@pytest.mark.parametrize(("ready", "at_work", "wanted"), [(0, 0, True), (1, 0, False), (0, 3, False)])
-def test_a_consumer_need_not_begin_when_all_ranges_are_decided(ready: int, at_work: int, wanted: bool) -> None:
-    assert is_decided(ready, at_work) is wanted
-
-
-@pytest.mark.parametrize(
-    ("use", "final", "files", "ended", "wanted"),
-    [
-        (U.RUNNING, False, 5, 4, False),
-        (U.RUNNING, False, 5, 5, True),
-        (U.DISABLED, False, 5, 0, True),
-        (U.RUNNING, True, 5, 0, True),
-    ],
-)
-def test_jumbo_jobs_that_have_not_begun_are_ended(
-    use: UseJumbo, final: bool, files: int, ended: int, wanted: bool
-) -> None:
-    assert is_not_needed(use, task_is_final=final, files=files, files_ended=ended) is wanted
+    assert end_of_jumbo(status, processed=processed, pilot_error=pilot_error) == wanted

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app.policy.configuration import DEFAULTS, Configuration
-from events_app.rules.jumbo_tasks import ENABLED, UseJumbo
 from events_app.rules.jumbo_watch import BOOST_PRIORITY, JumboAct, JumboLimits, JumboTask, is_candidate, watch
+from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
 
 K, M = 1_000, 1_000_000
 A, U = JumboAct, UseJumbo

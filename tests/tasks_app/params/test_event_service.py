@@ -109,3 +109,25 @@ def test_a_task_is_of_event_service_or_not_from_its_beginning(
     faults = Faults()
     check_change(changes, now=now, faults=faults)
     assert [fault.field for fault in faults.found] == fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"nJumboJobs": 1}, []),
+        ({"nJumboJobs": 1, "maxJumboPerSite": 2}, []),
+        ({"nJumboJobs": 0}, []),
+        ({"maxJumboPerSite": 2}, ["maxJumboPerSite"]),
+        ({"nJumboJobs": 1, "site": "A"}, ["nJumboJobs"]),
+        ({"nJumboJobs": 1, "nFilesPerJob": 2, "inFilePosEvtNum": None}, ["nJumboJobs"]),
+        ({"nJumboJobs": 1, "nFilesPerJob": 2}, []),
+        (
+            {"nJumboJobs": 1, "nFilesPerJob": None, "inFilePosEvtNum": None, "nEventsPerJob": 50},
+            [],
+        ),
+    ],
+)
+def test_jumbo_jobs_choose_their_queues_and_need_positions_inside_of_files(
+    changes: dict[str, Any], fields: list[str]
+) -> None:
+    assert list(faults_of(d.event_service(**changes))) == fields

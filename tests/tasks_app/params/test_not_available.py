@@ -22,7 +22,7 @@ def refused(given: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("nJumboJobs", 2), ("esConvertible", True), ("useJobCloning", "runonce"), ("fineGrainedProc", True)],
+    [("registerEsFiles", True), ("esConvertible", True), ("useJobCloning", "runonce"), ("fineGrainedProc", True)],
 )
 def test_what_is_asked_for_is_refused(name: str, value: object) -> None:
     assert refused({name: value}) == [(name, "not available")]
@@ -36,7 +36,7 @@ def test_merge_jobs_that_read_over_the_network_are_refused(value: object, fields
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("nJumboJobs", 0),
+        ("registerEsFiles", False),
         ("esConvertible", False),
         ("useJobCloning", None),
         ("prestagingRuleID", {}),
@@ -57,8 +57,9 @@ def test_every_parameter_that_is_refused_is_one_and_its_description_says_so() ->
     assert NOT_AVAILABLE.keys() <= KEYS.keys()
     said = {one.name: one.refused for one in describe() if not one.inside}
     assert {name for name, sentence in said.items() if sentence} == set(NOT_AVAILABLE)
-    assert said["nJumboJobs"] == (
-        "This asks for jumbo jobs, which this site does not offer. Use nEventsPerJob and coreCount to make jobs larger."
+    assert said["esConvertible"] == (
+        "This asks for event service where it helps to fill queues, which this site does not offer. "
+        "Use nEventsPerWorker for a task of event service, or esFraction for a part of the tasks."
     )
 
 

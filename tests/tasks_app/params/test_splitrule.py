@@ -109,8 +109,10 @@ def test_files_per_job_counts_ranges_when_events_are_dynamic(text: str, files: i
         ({"useJobCloning": "storeonce"}, "NE=1,US=2,UC=2,ES=1,NS=2,EC=2"),
         ({"addNthFieldToLFN": "2,3", "ddmBackEnd": "rucio"}, "NE=1,US=2,DE=rucio,AN=2,3"),
         ({"multiStepExec": {"main": 1}, "pfnList": ["a"]}, "NE=1,US=2,PL=1,MS=1"),
-        ({"maxJumboPerSite": 3}, "NE=1,US=2"),
-        ({"nJumboJobs": 2, "maxJumboPerSite": 3}, "NJ=2,NE=1,US=2,MJ=3"),
+        (
+            {"nEventsPerWorker": 1, "inFilePosEvtNum": True, "nJumboJobs": 2, "maxJumboPerSite": 3},
+            "ES=1,NJ=2,IF=1,NE=1,US=2,MJ=3",
+        ),
     ],
 )
 def test_parameters_become_codes(changes: dict[str, Any], wanted: str) -> None:

@@ -1,0 +1,111 @@
+"""A task's turn with its jumbo jobs: consumers that need not begin end, those that wait get queues, missing jobs are made."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+
+from brokerage_app.grid.repository import resource_types
+from events_app.jumbo.jumbo_facts import JumboFacts
+from events_app.jumbo.jumbo_making import make_jumbo_jobs
+from events_app.jumbo.jumbo_places import slot_at
+from events_app.jumbo.waiting_consumers import ME, end_decided, give_queues
+from events_app.rules.jumbo_tasks import JumboEvent, after, may_begin, new_jobs, places_of
+from jedisite.database.sql import hot_cursor
+from jedisite.vocabulary.words import plural
+from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
+from tasks_app.domain.killcodes import Kill, KilledJob
+from tasks_app.domain.states import JobStatus
+from tasks_app.generation.grid_view import GridView
+from tasks_app.generation.rules.jumbo_needs import jumbo_needs
+from tasks_app.generation.turn_facts import TurnFacts, read_turn
+from tasks_app.lifecycle import claims, task_moves
+from tasks_app.models import Job, Task
+from tasks_app.outcomes.endings import KillOrder, kill_jobs
+
+E: Final = JumboEvent
+
+
+def take_turn(task_id: int, fence: int, facts: JumboFacts, view: GridView, under_way: int, now: datetime) -> int:
+    """Do what is to be done for a claimed task, and free it. Returns how many jobs moved or were made.
+
+    `under_way`: tasks of its work queue that have jumbo jobs. Raises LostClaimError.
+    """
+    moved = end_decided(task_id, facts.decided, now) if facts.decided else 0
+    if facts.use is UseJumbo.DISABLED and facts.queued:
+        moved += _kill(facts)
+    task = Task.objects.select_related("job_params_template", "work_queue").get(pk=task_id)
+    turn = read_turn(task, fence, now)
+    waiting = [job for job in facts.waiting if job not in facts.decided]
+    placed = give_queues(turn.with_inputs(), facts.idle, view) if waiting else 0
+    made = _make(turn, facts, view, under_way)
+    _end_turn(task, fence, facts, len(made), len(waiting) - placed)
+    return moved + placed + len(made)
+
+
+def _kill(facts: JumboFacts) -> int:
+    """End jumbo jobs that have not begun."""
+    rows = Job.objects.filter(pk__in=facts.queued).values_list("pk", "status", "prod_source_label")
+    why = "jumbo jobs of its task are switched off"
+    orders = [
+        KillOrder(job, facts.task_id, KilledJob(JobStatus(status), label or "", True), Kill.TASK_DONE, why)
+        for job, status, label in rows
+    ]
+    with transaction.atomic(), hot_cursor() as cursor:
+        return kill_jobs(cursor, orders, by=ME).ended
+
+
+def _make(turn: TurnFacts, facts: JumboFacts, view: GridView, under_way: int) -> list[int]:
+    """Make the jumbo jobs that are missing, at queues that take them."""
+    number = new_jobs(facts.wanted, sum(facts.active.values()))
+    if (
+        facts.use not in ENABLED
+        or turn.scouting
+        or not number
+        or not facts.ready_events
+        or not may_begin(facts.use, under_way)
+    ):
+        return []
+    needs = jumbo_needs(turn.needs, facts.ready_events)
+    decided, resting = view.decide(needs, turn.task, turn.now), facts.resting(turn.now)
+    names = {choice.site: view.site(choice.site).queue for choice in decided.verdict.chosen}
+    queues = [site for site, queue in names.items() if queue not in resting]
+    active = {site: facts.active.get(queue, 0) for site, queue in names.items()}
+    chosen = places_of(queues, active, number=number, per_queue=facts.per_queue)
+    if not chosen:
+        return []
+    kinds = resource_types()
+    slots = [slot_at(view.site(site), needs, kinds) for site in chosen]
+    with transaction.atomic():
+        if not claims.still_holds(turn.task.id, turn.fence):
+            raise claims.LostClaimError(f"the claim on task {turn.task.id} is gone")
+        with hot_cursor() as cursor:
+            made = make_jumbo_jobs(
+                cursor, turn.task.id, slots, by=ME, reason="it takes ranges of all jobsets of its task"
+            )
+    for site in chosen if made else ():
+        view.made(site, 1, turn.task, cores=needs.cores_at(view.site(site)))
+    return made
+
+
+def _end_turn(task: Task, fence: int, facts: JumboFacts, made: int, still_waiting: int) -> None:
+    """Free the task, with the state of its jumbo jobs as it is now."""
+    use, left = facts.use, facts.left
+    if facts.one_has_ended:
+        use = after(use, E.END, left=left)
+    elif not facts.active:
+        use = after(use, E.NONE_LEFT, left=left)
+    if still_waiting:
+        use = after(use, E.NO_PLACE, left=left)
+    if made:
+        use = after(use, E.SUBMIT, left=left)
+    if use is None or use is facts.use:
+        claims.release_task(task.id, fence, wait=None)
+        return
+    said = f"jumbo jobs: {use.words}"
+    if made:
+        said += f"; {plural(made, 'was', 'were')} made" if made > 1 else "; one was made"
+    columns: dict[str, Any] = {"use_jumbo": use}
+    task_moves.note_task(task.id, fence, by=ME, reason=said, **columns)
