@@ -22,6 +22,8 @@ DOORS = (
     "job_moves",
     "job_reports",
 )
+OF_ZIPS = "events_app/lifecycle/zip_rows.py"
+"""Records of files that no task has in its books."""
 
 SOURCE = '''
 """A docstring may say UPDATE jobs SET jobstatus = 'sent'."""
@@ -61,4 +63,4 @@ def test_states_are_written_in_lifecycle_only() -> None:
 
 def test_the_doors_are_where_states_are_written() -> None:
     rooms = {place.split(":")[0] for place in writers(APART - {"lifecycle"}) - writers(APART)}
-    assert {f"tasks_app/lifecycle/{name}.py" for name in DOORS} == rooms
+    assert {f"tasks_app/lifecycle/{name}.py" for name in DOORS} | {OF_ZIPS} == rooms

@@ -43,6 +43,9 @@ TESTED: dict[str, str] = {
     "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
     "events_app/lifecycle/range_reports.py:_REPORTERS": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",
     "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported",
+    "events_app/zips/deleting.py:_UNNEEDED": (
+        "events_app.zips.test_old_zips:test_a_zip_file_that_another_process_deletes_is_left_to_it"
+    ),
     "brokerage_app/verdicts/records.py:_FOLD": f"{_PASSED}[decisions]",
     "jedisite/agents/pass_queue.py:PassQueue.dequeue": f"{_LOCKS}:test_a_cluster_passes_over_a_pass_that_another_takes",
     "jedisite/agents/passes.py:_release 2": _LEASE,

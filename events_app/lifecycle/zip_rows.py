@@ -10,6 +10,7 @@ import psycopg
 
 from events_app.rules.reported_items import ZipFile
 from jedisite.database.sql import numbers, texts
+from tasks_app.domain.job_file_states import JobFileStatus
 
 SCOPE: Final = "transient"
 ZIP_TYPE: Final = "zipoutput"
@@ -29,6 +30,11 @@ made AS (
     RETURNING row_id, pandaid, lfn)
 SELECT row_id, pandaid, lfn FROM known UNION ALL SELECT row_id, pandaid, lfn FROM made
 """  # noqa: S608 - constants of ours
+
+DELETED: Final = (
+    f"UPDATE job_files SET status = '{JobFileStatus.DELETED}' WHERE row_id = ANY(%(rows)s) AND type = '{ZIP_TYPE}'"  # noqa: S608 - constants of ours
+)
+"""SQL: these zip files, of which the rows are locked, are not there any more."""
 
 
 class StoredZip(NamedTuple):

@@ -17,3 +17,5 @@ class JobFileStatus(StrEnum):
     """An input that does not count for its job any more: another job processes it."""
     CORRUPTED = "corrupted"
     """A file with outputs of ranges of events that its merge job cannot read."""
+    DELETED = "deleted"
+    """A file with outputs of ranges that nobody needs any more."""

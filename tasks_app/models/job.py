@@ -212,6 +212,8 @@ class JobFile(models.Model):
             # In the order of the rows, so that a hand-out sorts nothing.
             models.Index(fields=["job_id", "id"], name="job_files_in_order"),
             models.Index(fields=["file_id"], name="job_files_file"),
+            # What consumers of events have stored, until it is deleted.
+            models.Index(fields=["id"], condition=Q(type="zipoutput", status="ready"), name="job_files_zips"),
         ]
 
     def __str__(self) -> str:
