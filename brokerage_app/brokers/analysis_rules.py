@@ -155,6 +155,7 @@ ORDER: Final = (
     codes.SHORT_FOR_SCOUTS,
     codes.SHORT_FOR_UNKNOWN,
     codes.NO_EVENT_SERVICE,
+    codes.NO_EVENT_CHANNEL,
     codes.EVENT_SERVICE_HIGH_ONLY,
     codes.EVENT_SERVICE_NEEDS_CORES,
     codes.EVENT_SERVICE_ONLY,

@@ -110,6 +110,7 @@ ORDER: Final = (
     codes.HIGH_MEMORY,
     codes.PROCESSING_TYPE,
     codes.NO_EVENT_SERVICE,
+    codes.NO_EVENT_CHANNEL,
     codes.EVENT_SERVICE_HIGH_ONLY,
     codes.EVENT_SERVICE_NEEDS_CORES,
     codes.EVENT_SERVICE_ONLY,

@@ -54,6 +54,7 @@ ORDER: Final = (
     codes.LONG_WALLTIME,
     codes.NO_CONNECTIVITY,
     codes.NO_EVENT_SERVICE,
+    codes.NO_EVENT_CHANNEL,
     codes.EVENT_SERVICE_HIGH_ONLY,
     codes.EVENT_SERVICE_NEEDS_CORES,
     codes.EVENT_SERVICE_ONLY,

@@ -30,13 +30,16 @@ def jumbo(case: Case, site: SiteView) -> Skip | None:
 def event_service(case: Case, site: SiteView) -> Skip | None:
     """The queue takes event service, or only that, or only urgent one; single-core slots of a divided queue take none.
 
-    A queue without jobseed has not been set up for event service, and takes none.
+    A queue without jobseed has not been set up for event service, and takes none. One whose payloads do not reach the channel of
+    their pilots cannot.
     """
     seed = site.job_seed
     if not case.needs.event_service:
         return Skip(site.name, codes.EVENT_SERVICE_ONLY, "jobseed of the queue is es") if seed == "es" else None
     if seed in STANDARD:
         return Skip(site.name, codes.NO_EVENT_SERVICE, "jobseed of the queue is {}", (seed or "not set",))
+    if site.no_channel:
+        return Skip(site.name, codes.NO_EVENT_CHANNEL, "{}", (site.no_channel,))
     if seed == "eshigh" and not (case.needs.priority >= URGENT or case.needs.scouting):
         priority = case.needs.priority
         return Skip(site.name, codes.EVENT_SERVICE_HIGH_ONLY, "needs priority {}, the task has {}", (URGENT, priority))

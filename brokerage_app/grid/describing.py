@@ -18,6 +18,8 @@ from brokerage_app.vocabulary.snapshot import Endpoint, Link, Nucleus
 LINK_AGE = timedelta(minutes=60)
 """Older values of the network are not used."""
 NUCLEUS = "nucleus"
+NO_CHANNEL = "no_channel"
+"""Of a queue's description: why payloads there cannot take ranges of events."""
 RUNS_PRODUCTION = frozenset({"production", "unified"})
 _WRITES = ("write_lan", "write_wan")
 _READS = ("read_lan", "read_wan")
@@ -101,6 +103,7 @@ def view_of(row: Queue, production: Storage | None = None, analysis: Storage | N
         policy=row.policy,
         connectivity=row.connectivity,
         job_seed=row.job_seed,
+        no_channel=str(row.data.get(NO_CHANNEL) or ""),
         bare_nucleus=switches.get("bareNucleus", ""),
         secondary_nucleus=switches.get("secondaryNucleus", ""),
         only_local_data="use_only_local_data" in switches,

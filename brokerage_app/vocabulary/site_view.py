@@ -154,6 +154,7 @@ class SiteView:
     policy: str = ""
     connectivity: str = ""
     job_seed: str = ""
+    no_channel: str = ""
     bare_nucleus: str = ""
     secondary_nucleus: str = ""
     only_local_data: bool = False

@@ -27,6 +27,7 @@ from tasks_app.dispatch.reports import (
     OtherAttemptError,
     Report,
     UnknownJobError,
+    measured,
     note_corrupted,
     unmoved,
     values_of,
@@ -140,7 +141,7 @@ def _with(statement: str, columns: tuple[str, ...], measures: tuple[str, ...]) -
         names=", ".join(f"said_{column}" for column in columns),
         mine=_MINE,
         errors=", ".join(f"{column} = said_{key}" for key, column in ERRORS.items()),
-        measures="".join(f", {MEASURES[key]} = coalesce(said_{key}, {MEASURES[key]})" for key in measures),
+        measures="".join(f", {measured(key, f'coalesce(said_{key}, {MEASURES[key]})')}" for key in measures),
     )
 
 

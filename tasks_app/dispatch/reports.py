@@ -20,6 +20,7 @@ from psycopg.types.numeric import Int8
 
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor, texts
+from tasks_app.dispatch.description import CONSUMERS
 from tasks_app.dispatch.report_masking import masked_reports
 from tasks_app.lifecycle.job_reports import ADVANCE, CORRUPT, FINAL, FINAL_WITH_METADATA
 
@@ -133,10 +134,17 @@ RETURNING commandtopilot
 _HEARTBEAT_WITH_START = _HEARTBEAT.replace("{given}", ", starttime = coalesce(starttime, %(start)s){given}")
 
 
+def measured(key: str, value: str) -> str:
+    """The assignment of a measure. Events of consumers are counted when ranges are reported: PanDA's pilot counts ranges here."""
+    if key == "events":
+        value = f"CASE WHEN eventservice IN ({', '.join(map(str, sorted(CONSUMERS)))}) THEN nevents ELSE {value} END"
+    return f"{MEASURES[key]} = {value}"
+
+
 @lru_cache(maxsize=256)
 def _with(statement: str, mine: str, measures: tuple[str, ...], errors: tuple[str, ...] | None = None) -> str:
     """A statement that sets these measures, and if errors are given all of them: those that are not named to NULL."""
-    given = [f"{MEASURES[key]} = %({key})s" for key in measures]
+    given = [measured(key, f"%({key})s") for key in measures]
     if errors is not None:
         given += [f"{column} = {f'%({key})s' if key in errors else 'NULL'}" for key, column in ERRORS.items()]
     return statement.replace("{mine}", mine).replace("{given}", "".join(f", {assignment}" for assignment in given))

@@ -1,6 +1,7 @@
 """Queues whose payloads nothing keeps apart from their machine: pilots there get jobs of administrators only.
 
-Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site looks it up.
+Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site looks it up. Where walls do stand round
+payloads of PanDA's pilot, these do not reach its channel for ranges of events, which brokers look up.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 
 from django.db import connection
 
+from brokerage_app.grid.describing import NO_CHANNEL
 from brokerage_app.models import Queue
 from jedisite.database.sql import hot_cursor
 
@@ -18,12 +20,21 @@ KEY = "unwalled"
 
 def note(queue: str, why: str) -> bool:
     """Keep why a queue's payloads run without walls; "" when they have some. False when there is no such queue."""
-    said = {KEY: why} if why else {}
+    return _note(queue, KEY, why)
+
+
+def note_channel(queue: str, why: str) -> None:
+    """Keep why a queue's payloads cannot take ranges of events; "" when they can."""
+    _note(queue, NO_CHANNEL, why)
+
+
+def _note(queue: str, key: str, why: str) -> bool:
+    said = {key: why} if why else {}
     with connection.cursor() as cursor:
         # In one statement: others may change the rest of the description at the same time.
         cursor.execute(
             "UPDATE queues SET data = (data - %s) || %s::jsonb WHERE name = %s AND coalesce(data->>%s, '') <> %s",
-            [KEY, json.dumps(said), queue, KEY, why],
+            [key, json.dumps(said), queue, key, why],
         )
     return Queue.objects.filter(pk=queue).exists()
 

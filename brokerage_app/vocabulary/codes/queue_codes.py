@@ -45,6 +45,13 @@ NO_EVENT_SERVICE: Final = code(
     "site",
     "Allow sites whose queues take event-service jobs (jobseed es, eshigh or all).",
 )
+NO_EVENT_CHANNEL: Final = code(
+    "no_event_channel",
+    "Payloads of the queue cannot take event ranges",
+    "events",
+    "site",
+    "Allow sites whose pilots hand event ranges to payloads: the project's own pilots do.",
+)
 EVENT_SERVICE_HIGH_ONLY: Final = code(
     "event_service_high_only",
     "Queue takes urgent event-service jobs only",

@@ -11,9 +11,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from brokerage_app.grid.queue_status import no_queue
 from jedisite.management.command_line import REFUSED, Suggesting
-from tasks_app.dispatch.unwalled import note
+from tasks_app.dispatch.unwalled import note, note_channel
 from tasks_app.dispatch.worker_tickets import OneEach
-from tasks_app.management.commands.walls import local_walls
+from tasks_app.management.commands.walls import local_walls, no_channel
 from tasks_app.worker_node.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.worker_node.submitters.base import OneForAll, PilotSpec, Tickets
 from tasks_app.worker_node.submitters.local_pilots import serve
@@ -74,10 +74,12 @@ class Command(Suggesting):
 
 def _kind_of_pilot(queue: str) -> OwnPilot | PandaPilot:
     if settings.JEDI_PILOT != "panda":
+        note_channel(queue, "")
         return OwnPilot()
     if not settings.JEDI_PANDA_PILOT_DIR:
         raise CommandError("JEDI_PILOT is panda: JEDI_PANDA_PILOT_DIR must name the unpacked source of panda-pilot.")
     walls = local_walls()
+    note_channel(queue, no_channel(walls))
     if isinstance(walls, str) and not note(queue, walls):
         # This pilot cannot say itself that it must not get jobs of everybody.
         raise CommandError(

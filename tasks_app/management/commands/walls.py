@@ -11,7 +11,7 @@ from django.db import ProgrammingError
 
 from brokerage_app.grid.local_twin import QUEUE
 from jedisite.management.command_line import Suggesting
-from tasks_app.dispatch.unwalled import note
+from tasks_app.dispatch.unwalled import note, note_channel
 from tasks_app.worker_node.pilot.walls import Walls, find
 from tasks_app.worker_node.submitters import panda_pilots
 
@@ -25,6 +25,7 @@ class Command(Suggesting):
         why = found if isinstance(found, str) else ""
         with contextlib.suppress(ProgrammingError):  # before the first start there is no queue at which to note it
             note(QUEUE, why)
+            note_channel(QUEUE, no_channel(found))
         if isinstance(found, str):
             self.stderr.write(
                 f"Payloads cannot be isolated from this machine: {why}. "
@@ -39,6 +40,13 @@ class Command(Suggesting):
             )
         else:
             self.stdout.write(f"Payloads run in namespaces of their own, {who}.")
+
+
+def no_channel(found: Walls | str) -> str:
+    """Why payloads here cannot take ranges of events; "" when they can."""
+    if settings.JEDI_PILOT == "panda" and isinstance(found, Walls):
+        return "its pilots are PanDA's, whose channel for event ranges isolated payloads cannot reach"
+    return ""
 
 
 def local_walls() -> Walls | str:

@@ -103,6 +103,12 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("online site", TaskNeeds(), SITE, ""),
     ("event service", TaskNeeds(event_service=True), replace(SITE, job_seed="all"), ""),
     ("no event service", TaskNeeds(event_service=True), replace(SITE, job_seed="std"), "no_event_service"),
+    (
+        "no channel for ranges",
+        TaskNeeds(event_service=True),
+        replace(SITE, job_seed="all", no_channel="its pilots are PanDA's"),
+        "no_event_channel",
+    ),
     ("not set up for it", TaskNeeds(event_service=True), SITE, "no_event_service"),
     ("not set up for it, bound", TaskNeeds(event_service=True, preassigned_site="SITE_A"), SITE, ""),
     ("urgent events only", TaskNeeds(event_service=True), replace(SITE, job_seed="eshigh"), "event_service_high_only"),

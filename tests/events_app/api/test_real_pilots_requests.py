@@ -117,3 +117,23 @@ def test_the_same_requests_packed_as_the_pilot_3_11_does(pilot: Pilot) -> None:
     said = [{"eventRangeID": told["eventRanges"][0]["eventRangeID"], "eventStatus": "finished"}]
     for given in (said, json.dumps(said)):
         assert send("updateEventRanges", {"version": 0, "eventRanges": given})["Returns"] == [True]
+
+
+def test_the_number_of_ranges_that_it_reports_at_the_end_is_not_taken_for_events(
+    pilot: Pilot, api: Callable[..., Client]
+) -> None:
+    Event.objects.all().delete()
+    insert(RangeBlock(9001, 1, 25, 4, attempts=1))
+    said = pilot.stored(*[one["eventRangeID"] for one in pilot.asks()], checksum="f8b07068")
+    assert said["Returns"] == [True] * 4
+    Job.objects.filter(pk=pilot.job).update(status="running", attempt=1)
+    for state in ("running", "finished"):
+        told = pilot.post("updateJob", jobId=str(pilot.job), state=state, attemptNr="1", nEvents="4")
+        assert told["StatusCode"] == 0, told
+        assert Job.objects.get(pk=pilot.job).events == 16
+    many = [{"job_id": pilot.job, "job_status": "running", "attempt_nr": 1, "n_events": 4}]
+    Job.objects.filter(pk=pilot.job).update(status="running")
+    client = api("pilot", site="SITE_A")
+    answer = client.post("/api/v1/pilot/update_jobs_bulk", {"job_list": many}, content_type="application/json")
+    assert answer.json()["success"], answer.json()
+    assert Job.objects.get(pk=pilot.job).events == 16

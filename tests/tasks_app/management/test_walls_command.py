@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from brokerage_app.grid.describing import view_of
 from brokerage_app.grid.local_twin import QUEUE, ensure_local_site
 from brokerage_app.models import Queue
 from tasks_app.dispatch.unwalled import is_unwalled, note
@@ -64,6 +65,8 @@ def test_a_machine_without_walls_is_named_where_people_look(
     assert (err, is_unwalled(QUEUE)) == ("", False)
     words = {"jedi": "Payloads run in", "panda": "PanDA's pilots run in"}
     assert out.startswith(f"{words[pilot]} namespaces of their own, as ")
+    seen = view_of(Queue.objects.get(pk=QUEUE)).no_channel
+    assert ("channel for event ranges" in seen) is (pilot == "panda"), "brokers keep event service from there"
     assert "administrators" not in client.get("/workers/").content.decode()
 
 

@@ -189,6 +189,13 @@ def test_outputs_of_ranges_are_joined_by_file_and_first_event_and_the_later_job_
     assert "jobs 8 and 7 have both processed event 1 of file 12" in said
 
 
+def test_lists_have_another_name_with_pandas_pilot(run: Run, tmp_path: Path) -> None:
+    pack(tmp_path / "z1.tar", {"out.1.1-7-11-1-3": b"a\n"})
+    merge_list(tmp_path, "out.2.txt", "z1.tar")
+    run("merge_events", "out.2")
+    assert (tmp_path / "out.2").read_text() == "a\n"
+
+
 def test_a_users_command_may_join_them(run: Run, tmp_path: Path) -> None:
     pack(tmp_path / "z.tar", {f"o.1-7-11-{first}-3": b"%d\n" % first for first in (9, 1, 5)})
     merge_list(tmp_path, "o", "z.tar")
