@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Sum
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -44,7 +44,7 @@ class FileRow:
 @require_safe
 @takes(after=a_number(), files=one_of(SHOWN))
 def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
-    """How far the ranges of a task are. Five statements of bounded length, six behind the first files."""
+    """How far the ranges of a task are. Six statements of bounded length, seven behind the first files."""
     task = get_object_or_404(Task, pk=task_id)
     now = timezone.now()
     counted = range_counts.of_task(task_id)
@@ -62,6 +62,7 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "attempts": counted.attempts,
         "is_capped": counted.is_capped,
         "most": range_counts.MOST_OF_TASK,
+        "failed_files": _failed_files(task_id),
         "files": _rows(task_id, files[:FILES]),
         "more_files": files[FILES - 1].id if len(files) > FILES else None,
         "after": after,
@@ -77,6 +78,12 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "now": now,
     }
     return render(request, "events_app/task_ranges.html", context)
+
+
+def _failed_files(task_id: int) -> int:
+    """How many input files have failed for good: no ranges of theirs count."""
+    masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None)
+    return masters.aggregate(failed=Sum("files_failed"))["failed"] or 0
 
 
 def _files(task_id: int, shown: str, after: int) -> QuerySet[File]:

@@ -37,6 +37,7 @@ def test_the_demo_ends_with_every_output_verified(tmp_path: Path) -> None:
         "checksums": "finished",
         "primes": "done",
         "merged": "done",
+        "ranges": "done",
     }
     assert not any(task["faults"] for task in summary["tasks"])
     assert summary["tasks"][0]["events"] == 40_000

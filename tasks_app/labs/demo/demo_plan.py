@@ -16,6 +16,8 @@ Z_MASS_GEV = 91.19
 PRIMES_BELOW, PRIMES = 1_000_000, 78_498
 BUILD = "cc -O2 -o count count.c || { cp count.sh count && chmod +x count; }"
 """Where there is no C compiler, the same as a script."""
+RANGE_FILES, EVENTS_A_RANGE = 2, 250
+"""Event files of the task that is processed range by range."""
 MERGED_SOURCES = 40
 """Source files of the task whose outputs are merged."""
 
@@ -85,8 +87,8 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
     `sandbox` is the archive with the program that counts primes, kept by the site at `url`.
     """
     base = f"user.{user}.{run}"
-    steps = ("evgen", "reco", "zmass", "sources", "checksums", "primes", "merged")
-    evgen, reco, merge, code, checks, primes, merged = (f"{base}.{step}" for step in steps)
+    steps = ("evgen", "reco", "zmass", "sources", "checksums", "primes", "merged", "ranges")
+    evgen, reco, merge, code, checks, primes, merged, ranges = (f"{base}.{step}" for step in steps)
     return [
         DemoTask(
             evgen,
@@ -220,6 +222,25 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
             ),
             f"{merged}.SUMS",
             Expectation("done", None, None, check_merged),
+        ),
+        DemoTask(
+            ranges,
+            "Z → μμ: a table of masses, made range of events by range",
+            _params(
+                ranges,
+                "zmumu_ranges",
+                [
+                    {**_input("${IN/L}", f"{evgen}.EVNT"), "hidden": True},
+                    _output(f"--output={ranges}.${{SN}}.csv", f"{ranges}.CSV"),
+                ],
+                nFiles=RANGE_FILES,
+                nFilesPerJob=1,
+                nEventsPerInputFile=EVENTS_A_JOB,
+                nEventsPerWorker=EVENTS_A_RANGE,
+                parentTaskName=evgen,
+            ),
+            f"{ranges}.CSV",
+            Expectation("done", RANGE_FILES),
         ),
     ]
 

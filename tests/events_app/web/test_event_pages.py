@@ -59,6 +59,13 @@ def test_the_tab_counts_ranges_and_not_rows(reader: Client, busy: Busy, django_a
     assert "20 per hour" not in said and f"{busy.consumer.id}" in said
 
 
+def test_files_that_have_failed_are_named_beside_the_ranges_that_count(reader: Client, busy: Busy) -> None:
+    page = f"/tasks/{busy.task.id}/events/"
+    assert "do not count" not in text_of(reader, page)
+    Dataset.objects.filter(task=busy.task, type="input").update(files_failed=2)
+    assert "(58 %). 2 files have failed; the ranges of their attempts do not count." in words_of(text_of(reader, page))
+
+
 def test_every_number_leads_to_the_list_that_it_counts(reader: Client, busy: Busy) -> None:
     for page in (f"/tasks/{busy.task.id}/events/", f"/jobs/{busy.consumer.id}/", "/events/"):
         text = text_of(reader, page)
