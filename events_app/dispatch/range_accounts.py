@@ -21,8 +21,10 @@ from events_app.lifecycle.range_reports import (
     book,
     hold,
     lock_reporters,
+    states_of,
 )
 from events_app.lifecycle.zip_rows import StoredZip, zip_rows
+from events_app.rules.event_states import is_said_before
 from events_app.rules.range_ids import RangeId
 from events_app.rules.reported_items import Item, RangeReport, ReadItems, ZipFile, read_items
 from jedisite.database.sql import hot_cursor
@@ -57,7 +59,6 @@ def account(said: Sequence[Any], proof: Proof, *, fine_grained: bool = False) ->
             lock_reporters(cursor, named, SHOWN, shown(proof), fine_grained=fine_grained), fine_grained=fine_grained
         )
         found.commands = _commands(named, reporters)
-        states = AT_WORK_FINE if fine_grained else AT_WORK
         of_tasks: dict[int, list[Item]] = defaultdict(list)
         for item in read.items:
             reporter = reporters.get((item.range_id.task_id, item.range_id.job_id))
@@ -65,13 +66,14 @@ def account(said: Sequence[Any], proof: Proof, *, fine_grained: bool = False) ->
                 continue
             if reporter is None:
                 read.refuse(item.place, f"there is no job {item.range_id.job_id} of yours with such ranges")
-            elif reporter.status not in states:
+            elif reporter.status not in (AT_WORK_FINE if fine_grained and reporter.is_fine else AT_WORK):
                 read.refuse(item.place, f"job {reporter.job_id} is {reporter.status}")
             else:
                 of_tasks[item.range_id.task_id].append(item)
         for task_id in sorted(of_tasks):
-            jobs = {owner: one.job_id for (task, owner), one in reporters.items() if task == task_id}
-            _book(cursor, task_id, of_tasks[task_id], jobs, storages, fine_grained=fine_grained)
+            theirs = {owner: one for (task, owner), one in reporters.items() if task == task_id}
+            fine = fine_grained and any(one.is_fine for one in theirs.values())
+            _book(cursor, read, task_id, of_tasks[task_id], theirs, storages, fine_grained=fine)
     return found
 
 
@@ -93,7 +95,7 @@ def _by_number(reporters: Iterable[Reporter], *, fine_grained: bool) -> dict[tup
     for one in reporters:
         if one.task_id is not None:
             found[one.task_id, one.job_id] = one
-            if fine_grained and one.jobset_id is not None and one.status in AT_WORK_FINE:
+            if fine_grained and one.is_fine and one.jobset_id is not None and one.status in AT_WORK_FINE:
                 found.setdefault((one.task_id, one.jobset_id), one)
     return found
 
@@ -114,9 +116,10 @@ def _commands(named: Iterable[tuple[int, int]], reporters: Mapping[tuple[int, in
 
 def _book(
     cursor: psycopg.Cursor[Any],
+    read: ReadItems,
     task_id: int,
     items: Sequence[Item],
-    jobs: Mapping[int, int],
+    reporters: Mapping[int, Reporter],
     storages: Storages,
     *,
     fine_grained: bool,
@@ -125,10 +128,32 @@ def _book(
     said: dict[RangeKey, Item] = {}
     for item in items:
         said.setdefault(_key(item.range_id), item)
+    jobs = {owner: one.job_id for owner, one in reporters.items()}
     held = hold(cursor, task_id, said, fine_grained=fine_grained)
+    _answer_others(cursor, read, task_id, items, held)
     rows = zip_rows(cursor, task_id, _zips(held, said, jobs, storages))
     reports = {key: _with_row(said[key], jobs[key.owner], rows) for one in held for key in one.named}
     book(cursor, task_id, held, reports, jobs)
+
+
+def _answer_others(
+    cursor: psycopg.Cursor[Any], read: ReadItems, task_id: int, items: Sequence[Item], held: Iterable[HeldBlock]
+) -> None:
+    """Refuse the items on ranges that the job has not in hand, unless the same was booked of them before. A pilot would
+    else throw away outputs of which it believes that they count."""
+    taken = {key for one in held for key in one.named}
+    others = [item for item in items if _key(item.range_id) not in taken]
+    states = states_of(cursor, task_id, map(_key_of, others)) if others else {}
+    for item in others:
+        state, job_id = states.get(_key_of(item)), item.range_id.job_id
+        if state is None:
+            read.refuse(item.place, f"job {job_id} has no such range")
+        elif not is_said_before(state, item.report.status):
+            read.refuse(item.place, f"the range is {state.word}")
+
+
+def _key_of(item: Item) -> RangeKey:
+    return _key(item.range_id)
 
 
 def _key(range_id: RangeId) -> RangeKey:

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from events_app.lifecycle.range_moves import before
+from events_app.rules.event_jobs import EventJobKind
 from events_app.rules.event_states import HANDED_OUT, EventAct, EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.report_pieces import Piece, pieces
@@ -40,7 +41,8 @@ class RangeKey(NamedTuple):
 
 
 class Reporter(NamedTuple):
-    """A job that is the caller's, as it is locked. `killed_softly`: it is to end when it has stored what it has."""
+    """A job that is the caller's, as it is locked. `killed_softly`: it is to end when it has stored what it has.
+    `is_fine`: it is fine-grained."""
 
     job_id: int
     task_id: int | None
@@ -48,6 +50,7 @@ class Reporter(NamedTuple):
     status: str
     command: str | None
     killed_softly: bool
+    is_fine: bool
 
 
 class HeldBlock(NamedTuple):
@@ -63,12 +66,13 @@ SOFT_KILL: Final = 122
 """Code of `superrorcode` with which a job is told to end softly."""
 # ruff: noqa: S608 - every piece is a constant of ours
 _REPORTERS: Final = f"""
-SELECT pandaid, jeditaskid, jobsetid, jobstatus, commandtopilot, coalesce(superrorcode = {SOFT_KILL}, false)
+SELECT pandaid, jeditaskid, jobsetid, jobstatus, commandtopilot, coalesce(superrorcode = {SOFT_KILL}, false),
+       coalesce(eventservice = {int(EventJobKind.FINE)}, false)
   FROM jobs WHERE {{named}} AND {{whose}} ORDER BY pandaid FOR NO KEY UPDATE
 """
 _BY_JOB: Final = "pandaid = ANY(%(jobs)s::bigint[])"
 _BY_JOB_OR_JOBSET: Final = f"""({_BY_JOB} OR (jeditaskid = ANY(%(tasks)s::bigint[]) AND jobsetid = ANY(%(jobs)s::bigint[])
-        AND jobstatus IN ({", ".join(f"'{status}'" for status in AT_WORK_FINE)})))"""
+        AND eventservice = {int(EventJobKind.FINE)} AND jobstatus IN ({", ".join(f"'{status}'" for status in AT_WORK_FINE)})))"""
 _HOLD: Final = """
 SELECT e.row_id, e.pandaid, e.fileid, e.def_min_eventid, e.def_max_eventid, e.events_per_range, e.attemptnr
   FROM unnest(%(owners)s::bigint[], %(files)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) s (owner, file, first, last)
@@ -76,6 +80,13 @@ SELECT e.row_id, e.pandaid, e.fileid, e.def_min_eventid, e.def_max_eventid, e.ev
                     AND e.job_processid <= s.last AND e.def_max_eventid >= s.first
  WHERE {states}
  ORDER BY e.row_id FOR UPDATE OF e
+"""
+# What became of ranges that nobody has in hand any more.
+_KNOWN: Final = """
+SELECT e.pandaid, e.fileid, e.def_min_eventid, e.def_max_eventid, e.events_per_range, e.attemptnr, e.status
+  FROM unnest(%(owners)s::bigint[], %(files)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) s (owner, file, first, last)
+  JOIN jedi_events e ON e.jeditaskid = %(task)s AND e.pandaid = s.owner AND e.fileid = s.file
+                    AND e.job_processid <= s.last AND e.def_max_eventid >= s.first
 """
 _HOLD_GIVEN: Final = _HOLD.format(states=before(EventAct.FINISH, HANDED_OUT, "e."))
 _HOLD_ANY: Final = _HOLD.format(states=before(EventAct.FINISH, row="e."))
@@ -132,22 +143,11 @@ def hold(
 
     `fine_grained`: ranges that nobody was handed count, too.
     """
-    spans: dict[tuple[int, int], list[int]] = {}
+    wanted = sorted(set(keys))
     by_block: dict[tuple[int, int, int], list[RangeKey]] = defaultdict(list)
-    for key in sorted(set(keys)):
-        span = spans.setdefault((key.owner, key.file_id), [key.first, key.first])
-        span[1] = max(span[1], key.first)
+    for key in wanted:
         by_block[key.owner, key.file_id, key.attempts].append(key)
-    cursor.execute(
-        _HOLD_ANY if fine_grained else _HOLD_GIVEN,
-        {
-            "task": task_id,
-            "owners": numbers(owner for owner, _ in spans),
-            "files": numbers(file_id for _, file_id in spans),
-            "firsts": numbers(first for first, _ in spans.values()),
-            "lasts": numbers(last for _, last in spans.values()),
-        },
-    )
+    cursor.execute(_HOLD_ANY if fine_grained else _HOLD_GIVEN, {"task": task_id, **_spans(wanted)})
     held = []
     for row_id, owner, *told in cursor.fetchall():
         block = RangeBlock(*told)
@@ -157,6 +157,39 @@ def hold(
         if named:
             held.append(HeldBlock(row_id, owner, block, named))
     return held
+
+
+def _spans(keys: Sequence[RangeKey]) -> dict[str, str]:
+    """From the first to the last range of each file that a job names, as arrays; `keys` are in order."""
+    spans: dict[tuple[int, int], list[int]] = {}
+    for key in keys:
+        span = spans.setdefault((key.owner, key.file_id), [key.first, key.first])
+        span[1] = max(span[1], key.first)
+    return {
+        "owners": numbers(owner for owner, _ in spans),
+        "files": numbers(file_id for _, file_id in spans),
+        "firsts": numbers(first for first, _ in spans.values()),
+        "lasts": numbers(last for _, last in spans.values()),
+    }
+
+
+def states_of(cursor: psycopg.Cursor[Any], task_id: int, keys: Iterable[RangeKey]) -> dict[RangeKey, EventStatus]:
+    """In which state ranges are that could not be held, of those that there are. A range that failed for good has lost its
+    other attempts, so its attempts are not compared."""
+    wanted = sorted(set(keys))
+    by_file: dict[tuple[int, int], list[RangeKey]] = defaultdict(list)
+    for key in wanted:
+        by_file[key.owner, key.file_id].append(key)
+    cursor.execute(_KNOWN, {"task": task_id, **_spans(wanted)})
+    found: dict[RangeKey, EventStatus] = {}
+    for owner, *told, status in cursor.fetchall():
+        block = RangeBlock(*told)
+        of_it = by_file.get((owner, block.file_id), [])
+        begin = bisect_left(of_it, block.first, key=_first)
+        for key in of_it[begin : bisect_right(of_it, block.last, key=_first)]:
+            if block.has(key.first) and (key.attempts == block.attempts or status == EventStatus.FAILED):
+                found[key] = EventStatus(status)
+    return found
 
 
 def _first(key: RangeKey) -> int:

@@ -127,6 +127,11 @@ def is_ready(status: int, attempts_left: int) -> bool:
     return status == S.READY and attempts_left > 0
 
 
+def is_said_before(status: int, said: int) -> bool:
+    """Whether a range in this state is what a report `said` of it: a report that is sent again is no mistake."""
+    return status == said or (said == S.FINISHED and status in PROCESSED)
+
+
 def is_hopeless(status: int, attempts_left: int) -> bool:
     """Whether a range has no attempt left, and was neither cancelled nor discarded: it will never be processed."""
     return attempts_left <= 0 and status not in (S.CANCELLED, S.DISCARDED)

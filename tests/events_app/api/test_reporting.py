@@ -97,7 +97,7 @@ def test_each_item_is_answered_by_the_first_thing_that_is_wrong_with_it(form: Ca
         {**good, "eventRangeID": named(job, 5)},
     ]
     told = form("updateEventRanges", version="0", eventRanges=said)
-    expected = [True, True] + [False] * 12 + [None, None] + [False] * 6 + [True]
+    expected = [True, True] + [False] * 12 + [None, None] + [False] * 7
     assert (told["StatusCode"], told["Returns"]) == (0, expected)
     assert told["Command"] == {"901": "tobekilled", str(job): "tobekilled"}
     assert "item 2: '2001-901-7-11' has 4 parts" in told["errorDialog"]
@@ -146,8 +146,33 @@ def test_a_file_that_holds_no_range_of_its_job_gets_no_row(
     form: Callable[..., Any], job: int, storage: StorageEndpoint
 ) -> None:
     late = [zipped({"eventRangeID": named(job, 1, attempts=2), "eventStatus": "finished"}), zipped(item(job, 2))]
-    assert form("updateEventRanges", version="1", eventRanges=late)["Returns"] == [True, True]
+    told = form("updateEventRanges", version="1", eventRanges=late)
+    assert told["Returns"] == [False, False]
+    assert told["errorDialog"].startswith(f"item 0: job {job} has no such range")
     assert not JobFile.objects.exists() and rows() == [(7, 1, 25, S.SENT, job, 3)]
+
+
+def test_a_report_that_is_sent_again_is_right_and_one_that_contradicts_it_is_not(
+    form: Callable[..., Any], job: int
+) -> None:
+    said = [item(job, 1), item(job, 11, "failed"), item(job, 21, "fatal")]
+    assert form("updateEventRanges", eventRanges=said)["Returns"] == [True, True, True]
+    assert form("updateEventRanges", eventRanges=said)["Returns"] == [True, True, True]
+    before = rows()
+    told = form("updateEventRanges", eventRanges=[item(job, 1, "failed"), item(job, 11), item(job, 21)])
+    assert told["Returns"] == [False, False, False]
+    assert "item 0: the range is finished; item 1: the range is failed" in told["errorDialog"]
+    assert rows() == before
+
+
+def test_version_2_is_for_fine_grained_jobs_only(form: Callable[..., Any], make_consumer: Callable[..., int]) -> None:
+    consumer = make_consumer()
+    insert(RangeBlock(9, 1, 20, 10, attempts=3))
+    given(consumer, 1)
+    before = rows()
+    said = [{"eventRangeID": named(owner, 11, file=9), "eventStatus": "finished"} for owner in (JOBSET, consumer)]
+    assert form("updateEventRanges", version="2", eventRanges=said)["Returns"] == [False, False]
+    assert rows() == before, "nobody was handed the second range"
 
 
 def test_failures_are_kept_with_what_is_said_of_them(v1: Callable[..., Any], job: int) -> None:
@@ -186,7 +211,7 @@ def test_pilots_hear_the_commands_for_their_jobs(
     killed, softly = make_consumer(command_to_pilot="tobekilled"), make_consumer(sup_error_code=122)
     said = [item(job, 1), item(killed, 1), item(softly, 1), item(12345, 1)]
     told = form("updateEventRanges", eventRanges=said)
-    assert told["Returns"] == [True, True, True, False]
+    assert told["Returns"] == [True, False, False, False], "the two have no ranges"
     assert told["Command"] == {str(killed): "tobekilled", str(softly): "softkill", "12345": "tobekilled"}
     assert v1("update_event_ranges", event_ranges=said)["data"]["Commands"] == told["Command"]
 
@@ -240,7 +265,7 @@ def test_a_consumer_does_not_report_the_ranges_of_another(
     theirs = {"eventRangeID": named(other, 1, file=8), "eventStatus": "finished"}
     posing = {"eventRangeID": named(job, 1, file=8), "eventStatus": "finished"}
     of_jobset = {"eventRangeID": named(JOBSET, 1), "eventStatus": "finished"}
-    assert form("updateEventRanges", eventRanges=[theirs, posing, of_jobset])["Returns"] == [False, True, False]
+    assert form("updateEventRanges", eventRanges=[theirs, posing, of_jobset])["Returns"] == [False, False, False]
     assert rows() == [(7, 1, 25, S.SENT, job, 3), (8, 1, 10, S.SENT, other, 3)]
 
 
