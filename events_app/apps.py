@@ -22,5 +22,6 @@ class EventsConfig(AppConfig):
         end_hooks.register("events_app.ends.end_hook.EventEnds")
         job_hooks.when_jobs_are_stored("events_app.consumers.storing.complete_jobsets")
         job_hooks.when_a_task_is_tried_again("events_app.consumers.storing.discard_events")
+        job_hooks.when_clones_are_handed_out("events_app.ends.clone_end.too_late")
         # This is the last of the apps: what all of them need has been imported.
         garbage.look_again()

@@ -1,6 +1,7 @@
 """Copies of jobs: another consumer of a jobset, the retry of one, the merge job. In sets, in the caller's transaction.
 
-A copy reads the same inputs and has a log of its own. Outputs have one owner, and so have inputs: see `hand_over`.
+A copy reads the same inputs and has a log of its own. Outputs have one owner, and so have inputs: see `hand_over`. But each
+clone writes outputs of its own, named by its number as logs are.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tasks_app.outcomes.end_hooks import EVENT_MERGE
 class CopyKind(Enum):
     """Why a job is copied. Values of `RELATED` are relations of JEDI_Job_Retry_History; a jumbo job follows nobody."""
 
-    CONSUMER = ""
+    CONSUMER = "consumer"
+    CLONE = "clone"
     RETRY = "retry"
     MERGE = "es_merge"
     JUMBO = "jumbo"
@@ -51,7 +53,8 @@ class JobCopy:
 
     A retry and a merge job have one attempt more than the old job; the attempt of a merge job is its last. None leaves
     what the old job has, but a retry is one more urgent. A jumbo job has neither inputs nor a jobset of others. At
-    WAITING_QUEUE a copy waits, elsewhere pilots may have it at once.
+    WAITING_QUEUE a copy waits, elsewhere pilots may have it at once. `outputs`: of a clone, the names in its parameters
+    that it writes under names of its own.
     """
 
     old_job: int
@@ -62,10 +65,11 @@ class JobCopy:
     transformation: str | None = None
     params: str | None = None
     special_handling: str | None = None
+    outputs: Sequence[str] = ()
 
 
 class Copied(NamedTuple):
-    """The numbers of new jobs in the order of what was asked, and how many logs each dataset has more."""
+    """The numbers of new jobs in the order of what was asked, and how many logs and outputs each dataset has more."""
 
     jobs: list[int]
     logs: Mapping[int, int]
@@ -84,7 +88,7 @@ _OVER: Final = {
     "inputfilebytes": f"CASE WHEN NOT {_IS_JUMBO} THEN j.inputfilebytes END",
     "maxwalltime": f"CASE WHEN NOT {_IS_JUMBO} THEN j.maxwalltime END",
     "maxcpucount": f"CASE WHEN NOT {_IS_JUMBO} THEN j.maxcpucount END",
-    "nevents": "NULL",
+    "nevents": f"CASE WHEN n.kind = '{CopyKind.CLONE.value}' THEN j.nevents END",
     "currentpriority": "coalesce(n.priority, j.currentpriority + n.more)",
     "assignedpriority": "coalesce(n.priority, j.assignedpriority + n.more)",
     "jobstatus": f"CASE WHEN coalesce(n.queue, j.computingsite) = '{WAITING_QUEUE}' THEN '{JobStatus.WAITING}'"
@@ -141,23 +145,29 @@ SELECT m.jeditaskid, n.old, n.new, clock_timestamp(), n.kind,
        coalesce((SELECT min(h.originpandaid) FROM jedi_job_retry_history h WHERE h.newpandaid = n.old), n.old)
   FROM n JOIN made m ON m.pandaid = n.new WHERE {_IS_RELATED}
 """
+# What goes to the storage of the queue goes to that of the copy's queue; its own storage an output keeps.
 _COPY_LOGS: Final = f"""
 {_WANTED},
 logs AS MATERIALIZED (
-    SELECT n.new, n.log_endpoint, f.jeditaskid, f.datasetid, f.scope, f.dataset, f.destinationdblock, f.destinationse,
-           regexp_replace(f.lfn, '[.]' || n.old || '$', '') || '.' || n.new AS lfn
-      FROM n JOIN job_files f ON f.pandaid = n.old AND f.type = 'log'),
+    SELECT n.new, f.jeditaskid, f.datasetid, f.scope, f.dataset, f.destinationdblock, f.type,
+           CASE WHEN f.type = 'log' OR f.destinationse = (SELECT min(l.destinationse) FROM job_files l
+                                                           WHERE l.pandaid = n.old AND l.type = 'log')
+                THEN coalesce(n.log_endpoint, f.destinationse) ELSE f.destinationse END AS destinationse,
+           CASE WHEN f.type = 'log' THEN regexp_replace(f.lfn, '[.]' || n.old || '$', '') || '.' || n.new
+                ELSE regexp_replace(f.lfn, '([.][^.]*)?$', '.' || n.new || '\\1') END AS lfn
+      FROM n JOIN job_files f ON f.pandaid = n.old
+                             AND (f.type = 'log' OR f.type = 'output' AND n.kind = '{CopyKind.CLONE.value}')),
 records AS (
     INSERT INTO jedi_dataset_contents (jeditaskid, datasetid, lfn, type, status, scope, attemptnr, failedattempt, ramcount,
            keeptrack, pandaid, outpandaid)
-    SELECT jeditaskid, datasetid, lfn, 'log', 'defined', scope, 0, 0, 0, 1, new, new FROM logs
-    RETURNING fileid, datasetid, pandaid),
+    SELECT jeditaskid, datasetid, lfn, type, 'defined', scope, 0, 0, 0, 1, new, new FROM logs
+    RETURNING fileid, datasetid, pandaid, lfn),
 rows AS (
     INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, type, lfn, scope, dataset, destinationdblock, destinationse,
            guid, attemptnr, status)
-    SELECT l.new, l.jeditaskid, l.datasetid, r.fileid, 'log', l.lfn, l.scope, l.dataset, l.destinationdblock,
-           coalesce(l.log_endpoint, l.destinationse), gen_random_uuid()::text, 0, '{JobFileStatus.DEFINED}'
-      FROM logs l JOIN records r ON r.pandaid = l.new AND r.datasetid = l.datasetid)
+    SELECT l.new, l.jeditaskid, l.datasetid, r.fileid, l.type, l.lfn, l.scope, l.dataset, l.destinationdblock, l.destinationse,
+           CASE WHEN l.type = 'log' THEN gen_random_uuid()::text END, 0, '{JobFileStatus.DEFINED}'
+      FROM logs l JOIN records r ON r.pandaid = l.new AND r.datasetid = l.datasetid AND r.lfn = l.lfn)
 SELECT datasetid, count(*) FROM logs GROUP BY datasetid
 """
 
@@ -180,7 +190,7 @@ def copy_jobs(cursor: psycopg.Cursor[Any], copies: Sequence[JobCopy], *, by: str
         "priority": numbers(copy.priority for copy in copies),
         "gshare": texts(copy.gshare for copy in copies),
         "transformation": texts(copy.transformation for copy in copies),
-        "params": texts(copy.params for copy in copies),
+        "params": texts(_own_params(copy, job) for copy, job in zip(copies, jobs, strict=True)),
         "special_handling": texts(copy.special_handling for copy in copies),
         "queue": texts(place.queue or None for place in places),
         "log_endpoint": texts(place.log_endpoint for place in places),
@@ -200,6 +210,32 @@ def hand_over(cursor: psycopg.Cursor[Any], task_id: int, olds: Collection[int], 
     """
     given = [old for old in olds if old != new]
     if given:
+        hand_over_inputs(cursor, task_id, given, new)
+        cursor.execute(HAND_OVER_OUTPUTS, {"task": task_id, "olds": numbers(given), "new": new})
+
+
+def hand_over_inputs(cursor: psycopg.Cursor[Any], task_id: int, olds: Collection[int], new: int) -> None:
+    """The same of inputs alone, among clones: each has outputs of its own."""
+    given = [old for old in olds if old != new]
+    if given:
         values = {"task": task_id, "olds": numbers(given), "new": new, "jobs": numbers([*given, new])}
         cursor.execute(HAND_OVER_INPUTS, values)
-        cursor.execute(HAND_OVER_OUTPUTS, values)
+
+
+def _own_params(copy: JobCopy, job: int) -> str | None:
+    """The parameters of a copy, with the names of its own outputs."""
+    if not copy.outputs or copy.params is None:
+        return copy.params
+    text, names = copy.params, sorted(copy.outputs, key=len, reverse=True)
+    # First marks that no text has, the longest name first: a name may be the beginning of another, and of its own.
+    for place, name in enumerate(names):
+        text = text.replace(name, f"\0{place}\0")
+    for place, name in enumerate(names):
+        text = text.replace(f"\0{place}\0", own_name(name, job))
+    return text
+
+
+def own_name(name: str, job: int) -> str:
+    """The name of a clone's own output: its number stands before the last extension."""
+    head, dot, extension = name.rpartition(".")
+    return f"{head}.{job}.{extension}" if dot else f"{name}.{job}"

@@ -14,9 +14,9 @@ import psycopg
 from events_app.consumers.copying import CopyKind, JobCopy, Place, copy_jobs
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
 from events_app.lifecycle.range_reinsertion import discard, discard_of_ready_files, settle
-from events_app.rules.range_blocks import RangeBlock, cut_ranges
+from events_app.rules.range_blocks import RangeBlock, cut_ranges, whole_input
 from events_app.rules.reinsertion import sort_out, to_insert
-from jedisite.database.sql import hot_cursor
+from jedisite.database.sql import hot_cursor, numbers
 from tasks_app.lifecycle.job_hooks import CannotStoreError, Slot, StoredJobs, end_at_once
 from tasks_app.models import Task
 
@@ -40,9 +40,10 @@ def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping
             idle.add(job)
     insert_blocks(cursor, new)
     end_at_once(cursor, idle, word=ALL_DONE, reason="all events of its input were processed before")
-    more = (stored.rule.get_int("EC") or 1) - 1
+    more = 0 if stored.rule.flag("FP") else (stored.rule.get_int("EC") or 1) - 1
+    own = _outputs(cursor, stored.jobs) if "UC" in stored.rule else {}
     copies = [
-        _copy(job, slots, number)
+        _copy(job, slots, number, own.get(job))
         for job, slots in zip(stored.jobs, stored.slots, strict=True)
         if slots and job not in idle
         for number in range(1, more + 1)
@@ -50,15 +51,31 @@ def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping
     return copy_jobs(cursor, copies, by=ME).logs
 
 
-def _copy(job: int, slots: Sequence[Slot], number: int) -> JobCopy:
-    """One more consumer of the jobset of a job: they take turns at the slots."""
+def _copy(job: int, slots: Sequence[Slot], number: int, own: tuple[str, list[str]] | None) -> JobCopy:
+    """One more consumer of the jobset of a job, or clone of it: they take turns at the slots."""
     index = number % len(slots)
-    return JobCopy(job, CopyKind.CONSUMER, Place(*slots[index]) if index else None)
+    place = Place(*slots[index]) if index else None
+    if own is None:
+        return JobCopy(job, CopyKind.CONSUMER, place)
+    return JobCopy(job, CopyKind.CLONE, place, params=own[0], outputs=own[1])
+
+
+def _outputs(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> dict[int, tuple[str, list[str]]]:
+    """Parameters of new jobs, and the names of the outputs that may stand in them."""
+    cursor.execute(
+        """SELECT p.pandaid, coalesce(p.jobparameters, ''), ARRAY(SELECT o.lfn FROM job_files o
+                                                                  WHERE o.pandaid = p.pandaid AND o.type = 'output')
+             FROM job_params p WHERE p.pandaid = ANY(%s::bigint[])""",
+        [numbers(jobs)],
+    )
+    return {job: (params, names) for job, params, names in cursor.fetchall()}
 
 
 def _cut(stored: StoredJobs, index: int) -> list[RangeBlock]:
     """The ranges of one jobset."""
     rule = stored.rule
+    if "UC" in rule:
+        return [whole_input(stored.files[index])]
     try:
         return cut_ranges(
             stored.files[index], rule.get_int("ES") or 1, attempts=rule.get_int("XA"), in_file=rule.flag("IF")

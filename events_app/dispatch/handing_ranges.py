@@ -9,10 +9,11 @@ from psycopg.types.numeric import Int8
 from events_app.dispatch.ownership import MINE, SHOWN, shown
 from events_app.lifecycle.range_handout import available, take
 from events_app.lifecycle.unneeded_consumers import end_unneeded
-from events_app.rules.event_jobs import TAKES_RANGES, EventJobKind
+from events_app.rules.event_jobs import EventJobKind
 from events_app.rules.range_ids import RangeId
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.reports import NotYoursError, Proof
+from tasks_app.domain.range_jobs import TAKING
 
 MOST: Final = 10_000
 """Ranges that one call hands out; who asks for more gets so many, and asks again."""
@@ -28,7 +29,7 @@ def hand_out(job_id: int, wanted: int, proof: Proof, segment: int | None = None)
     with hot_cursor() as cursor:
         cursor.execute(_WHO, values)
         task_id, jobset_id, kind = _whose(cursor.fetchone(), job_id)
-        if task_id is None or wanted < 1 or kind not in TAKES_RANGES:
+        if task_id is None or wanted < 1 or kind not in TAKING:
             return []
         is_jumbo = kind == EventJobKind.JUMBO
         taken = take(cursor, task_id, min(wanted, MOST), MINE, values, jumbo=is_jumbo, segment=segment)
@@ -53,7 +54,7 @@ def waiting(job_id: int, proof: Proof) -> int:
     with hot_cursor() as cursor:
         cursor.execute(_WHO, {**shown(proof), "job": Int8(job_id)})
         task_id, jobset_id, kind = _whose(cursor.fetchone(), job_id)
-        if task_id is None or kind not in TAKES_RANGES:
+        if task_id is None or kind not in TAKING:
             return 0
         return available(cursor, task_id, None if kind == EventJobKind.JUMBO else jobset_id or 0)
 

@@ -7,8 +7,17 @@ from typing import Any, Final
 
 import psycopg
 
-from events_app.consumers.copying import hand_over
-from events_app.ends import consumer_end, jobset_facts, jobset_kill, jobset_lines, jumbo_end, merge_end
+from events_app.consumers.copying import hand_over, hand_over_inputs
+from events_app.ends import (
+    clone_end,
+    consumer_end,
+    fine_end,
+    jobset_facts,
+    jobset_kill,
+    jobset_lines,
+    jumbo_end,
+    merge_end,
+)
 from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES, UNUSED
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle.range_ends import end_consumer
@@ -19,6 +28,7 @@ from tasks_app.outcomes.job_outcome import Outcome
 
 CONSUMERS: Final = frozenset({EventJobKind.CONSUMER, EventJobKind.CO_JUMBO})
 """Kinds of jobs whose jobsets are kept here."""
+ENDED_HERE: Final = CONSUMERS | {EVENT_MERGE, EventJobKind.CLONE, EventJobKind.FINE}
 BY_THEMSELVES: Final = frozenset({JobStatus.FINISHED, JobStatus.FAILED})
 """How jobs end that nobody kills."""
 
@@ -44,6 +54,7 @@ class EventEnds:
             batch={ending.job.job_id for ending in endings},
             rules=jobset_facts.rules_of({ending.job.task_id for ending in endings}),
             queues=jobset_facts.queues_of({ending.job.site for ending in endings}),
+            by_line={ending.job.job_id for ending in endings if ending.outcome.sub_status in ENDED_BY_LINE},
             awaited=jobset_lines.awaited(
                 cursor,
                 {e.job.job_id for e in endings if e.job.status == JobStatus.MERGING and not e.outcome.merge_is_over},
@@ -61,13 +72,19 @@ def _end(turn: Turn, ending: Ending) -> Outcome | None:
     said, job = ending
     if job.event_service == EventJobKind.JUMBO:
         return jumbo_end.end(turn, ending)
-    if said.merge_is_over or job.event_service not in {EVENT_MERGE, *CONSUMERS}:
+    if said.merge_is_over or job.event_service not in ENDED_HERE:
         return said
     if said.sub_status in ENDED_BY_LINE:
         return _end_by_line(turn, ending)
     if job.event_service == EVENT_MERGE:
         return merge_end.end(turn, ending)
-    return consumer_end.end(turn, ending) if said.status in BY_THEMSELVES else jobset_kill.end(turn, ending)
+    if job.event_service == EventJobKind.CLONE:
+        return clone_end.end(turn, ending)
+    if job.event_service == EventJobKind.FINE and said.status in BY_THEMSELVES:
+        return fine_end.end(turn, ending)
+    if said.status in BY_THEMSELVES or jobset_kill.leaves_jobset(said):
+        return consumer_end.end(turn, ending)
+    return jobset_kill.end(turn, ending)
 
 
 def _end_by_line(turn: Turn, ending: Ending) -> Outcome | None:
@@ -80,6 +97,8 @@ def _end_by_line(turn: Turn, ending: Ending) -> Outcome | None:
     others = [
         member.job_id for member in turn.members(job.jobset_id) if member.job_id != job.job_id and member.is_active
     ]
+    if job.event_service == EventJobKind.CLONE and others:
+        hand_over_inputs(turn.cursor, job.task_id, [job.job_id], others[0])
     if said.sub_status == LINES[UNUSED].sub_status and others:
         hand_over(turn.cursor, job.task_id, [job.job_id], others[0])
     return said

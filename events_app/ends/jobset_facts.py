@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from brokerage_app.models import Queue
-from events_app.ends.jobset_lines import LINES, UNUSED
+from events_app.ends.jobset_lines import CLONE_LOST, LINES, UNUSED
 from events_app.rules.event_jobs import EventJobKind
 from jedisite.database.sql import texts
 from tasks_app.domain.states import JOB_FINAL, JobStatus
@@ -46,7 +46,7 @@ class Member(NamedTuple):
     def may_have_files(self) -> bool:
         """While it has the files, they are those of a jobset that is at work: one that is not needed may have them still."""
         is_consumer = self.status != JobStatus.MERGING and self.event_service != EventJobKind.MERGE
-        return is_consumer and self.line in (None, UNUSED)
+        return is_consumer and self.line in (None, UNUSED, CLONE_LOST)
 
 
 _MEMBERS: Final = f"""

@@ -21,6 +21,11 @@ LEFT_TO_OTHERS: Final = MADE_ANEW | {Kill.EXPIRED, Kill.EXPIRED_WAITING}
 """Kills of jobs that wait too long: other consumers of the jobset may do their part."""
 
 
+def leaves_jobset(said: Outcome) -> bool:
+    """Whether this is no kill of the jobset: the worker of the job ended without doing anything, and others go on."""
+    return said.component == "taskbuffer" and killed_with(said.code).code is Kill.EMPTY_WORKER
+
+
 def end(turn: Turn, ending: Ending) -> Outcome | None:
     """End a job that was killed, and the others of its jobset. None: it ends later, by the line that is there for it."""
     said, job = ending

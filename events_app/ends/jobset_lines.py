@@ -24,6 +24,7 @@ ABORTED: Final = "es_aborted"
 FAILED_WITH: Final = "es_failedwith"
 MERGED: Final = "es_merged"
 NOT_MERGED: Final = "es_notmerged"
+CLONE_LOST: Final = "jc_unlock"
 
 
 class Line(NamedTuple):
@@ -43,6 +44,7 @@ LINES: Final[Mapping[str, Line]] = MappingProxyType(
         KILLED: Line(JobStatus.CANCELLED, "es_killed", 120, "job {} of its jobset was killed"),
         ABORTED: Line(JobStatus.CLOSED, "es_aborted", 121, "its jobset failed with job {}"),
         FAILED_WITH: Line(JobStatus.FAILED, "es_ass_failed", 121, "its jobset failed with job {}", merge_is_over=True),
+        CLONE_LOST: Line(JobStatus.CLOSED, "jc_unlock", 200, "its clone {} came first"),
         MERGED: Line(JobStatus.FINISHED, "", 0, "", merge_is_over=True),
         NOT_MERGED: Line(
             JobStatus.FAILED, "es_merge_failed", NOT_MERGED_ERROR, "merge job {} failed", merge_is_over=True

@@ -19,13 +19,15 @@ ME = "adder"
 
 @dataclass(slots=True)
 class Turn:
-    """The ends of one transaction. `batch` are all jobs that end in it: they get no lines from each other."""
+    """The ends of one transaction. `batch` are all jobs that end in it: they get no lines from each other. `by_line`: those of
+    them that a line ends."""
 
     cursor: psycopg.Cursor[Any]
     batch: Collection[int]
     rules: Mapping[int, Rules]
     queues: Mapping[str, AtQueue]
     awaited: Collection[int] = ()
+    by_line: Collection[int] = ()
     ended: set[int] = field(default_factory=set)
     outcomes: list[Outcome] = field(default_factory=list)
     jobs: dict[int, list[int]] = field(default_factory=dict)

@@ -22,7 +22,7 @@ _COPY: Final = f"""
     INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, event_offset, job_processid, def_min_eventid,
            def_max_eventid, events_per_range, processed_upto_eventid, attemptnr, status)
     SELECT jeditaskid, datasetid, fileid, event_offset, event_offset, def_min_eventid, def_min_eventid, def_max_eventid,
-           events_per_range, 0, greatest(attemptnr - 1, 0), {after(EventAct.RETRY)}
+           events_per_range, 0, greatest(attemptnr - {{less}}, 0), {after(EventAct.RETRY)}
       FROM {{failed}} WHERE {before(EventAct.RETRY)} AND processed_upto_eventid IS NOT NULL"""
 _END: Final = f"""
 WITH mine AS MATERIALIZED (
@@ -38,10 +38,10 @@ released AS (
            attemptnr = greatest(e.attemptnr - %(less)s, 0)
       FROM mine m WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RELEASE, row="m.")}
     RETURNING {_OF_BLOCK} AS ranges),
-copied AS ({_COPY.format(failed="mine")} AND %(completes)s),
+copied AS ({_COPY.format(failed="mine", less="%(failed_less)s")} AND %(handles)s),
 handled AS (
     UPDATE jedi_events e SET processed_upto_eventid = NULL
-      FROM mine m WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RETRY, row="m.")} AND %(completes)s)
+      FROM mine m WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RETRY, row="m.")} AND %(handles)s)
 SELECT (SELECT coalesce(sum(ranges), 0) FROM done), (SELECT coalesce(sum(ranges), 0) FROM released)
 """
 # What jumbo jobs have processed of the files of a job that waited for them; what failed there is this job's from now on.
@@ -53,7 +53,7 @@ done AS (
     UPDATE jedi_events e SET status = {after(EventAct.COMPLETE)}
       FROM theirs t WHERE e.jeditaskid = %(task)s AND e.row_id = t.row_id AND {before(EventAct.COMPLETE, row="t.")}
     RETURNING {_OF_BLOCK} AS ranges),
-copied AS ({_COPY.format(failed="theirs")}),
+copied AS ({_COPY.format(failed="theirs", less=1)}),
 handled AS (
     UPDATE jedi_events e SET processed_upto_eventid = NULL, pandaid = %(job)s
       FROM theirs t WHERE e.jeditaskid = %(task)s AND e.row_id = t.row_id AND {before(EventAct.RETRY, row="t.")}
@@ -94,6 +94,10 @@ class Left(NamedTuple):
     hopeless: int
 
 
+_COMPLETING: Final = {"completes": True, "handles": True, "failed_less": 1}
+_ONLY_GIVING_BACK: Final = {"completes": False, "handles": False}
+
+
 def end_consumer(
     cursor: psycopg.Cursor[Any],
     task_id: int,
@@ -112,7 +116,7 @@ def end_consumer(
     if waited_for_jumbo:
         cursor.execute(_FROM_JUMBO, values)
         from_jumbo = _one(cursor)[0]
-    cursor.execute(_END, {**values, "less": 0 if only_failed_count else 1, "completes": True})
+    cursor.execute(_END, {**values, "less": 0 if only_failed_count else 1, **_COMPLETING})
     done, released = _one(cursor)
     return Ended(int(done), int(released), int(from_jumbo))
 
@@ -120,9 +124,41 @@ def end_consumer(
 def end_jumbo(cursor: psycopg.Cursor[Any], task_id: int, job_id: int, *, only_failed_count: bool) -> Ended:
     """A jumbo job gives back what it has not processed; the rest stays until the jobs of its files have ended."""
     less = 0 if only_failed_count else 1
-    cursor.execute(_END, {"task": task_id, "job": job_id, "less": less, "completes": False})
+    cursor.execute(_END, {"task": task_id, "job": job_id, "less": less, **_COMPLETING, **_ONLY_GIVING_BACK})
     done, released = _one(cursor)
     return Ended(int(done), int(released))
+
+
+def give_back(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> None:
+    """A clone or a fine-grained job gives back all that it has not finished, with the attempts that it has."""
+    values = {"completes": False, "handles": True, "failed_less": 0, "less": 0}
+    cursor.execute(_END, {"task": task_id, "job": job_id, **values})
+
+
+_FINISHED_AND_READY: Final = f"""
+SELECT coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(job)s AND {is_in({S.FINISHED})}), 0),
+       coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(jobset)s AND {is_in({S.READY})}), 0)
+  FROM jedi_events WHERE jeditaskid = %(task)s AND pandaid IN (%(job)s, %(jobset)s)
+"""
+
+
+def finished_and_ready(cursor: psycopg.Cursor[Any], task_id: int, job_id: int, jobset_id: int) -> tuple[int, int]:
+    """How many ranges a job has finished, and how many of its jobset are ready."""
+    cursor.execute(_FINISHED_AND_READY, {"task": task_id, "job": job_id, "jobset": jobset_id})
+    finished, ready = _one(cursor)
+    return int(finished), int(ready)
+
+
+_FINISH: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.FINISH)}, pandaid = %(job)s
+ WHERE jeditaskid = %(task)s AND pandaid IN (%(job)s, %(jobset)s) AND {before(EventAct.FINISH)}
+"""
+
+
+def finish_clone(cursor: psycopg.Cursor[Any], task_id: int, job_id: int, jobset_id: int) -> bool:
+    """A clone has processed the one range of its jobset. False where another clone has it."""
+    cursor.execute(_FINISH, {"task": task_id, "job": job_id, "jobset": jobset_id})
+    return cursor.rowcount > 0
 
 
 def what_is_left(

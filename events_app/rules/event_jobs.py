@@ -20,6 +20,5 @@ class EventJobKind(IntEnum):
     """Fine-grained: it may report ranges that it was not handed."""
 
 
-TAKES_RANGES: Final = frozenset(EventJobKind) - {EventJobKind.MERGE}
 UNNEEDED: Final = frozenset({EventJobKind.CONSUMER, EventJobKind.CO_JUMBO})
 """These end unused when nothing of their jobset is left before a pilot fetches them."""

@@ -106,6 +106,20 @@ def cut_ranges(
     return blocks
 
 
+MOST_EVENTS: Final = 2**31 - 1
+"""Of one range: no more fit into the column of its length, and nobody counts them."""
+
+
+def whole_input(files: Sequence[InputFile]) -> RangeBlock:
+    """The one range of a jobset of clones: whoever has it has the whole input, whether its events are known or not.
+
+    It is of the first file, in the order of their names.
+    """
+    first = min(files, key=lambda one: (one.lfn, one.start_event or 0, one.file_id))
+    events = min(sum(events_of(one) or 0 for one in files) or 1, MOST_EVENTS)
+    return RangeBlock(first.file_id, 1, events, events)
+
+
 def joined(blocks: Iterable[RangeBlock]) -> list[RangeBlock]:
     """The same ranges in as few blocks as can be, by file and position."""
     found: list[RangeBlock] = []

@@ -141,12 +141,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "file_processed_once",
-        "No file that is used once is an input of two finished jobs whose outputs are there.",
+        "No file that is used once is an input of two finished jobs whose outputs are there, but of single events.",
         f"""
         SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
           FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
          WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND {_COUNTS}
+           AND NOT EXISTS (SELECT FROM jedi_tasks t WHERE t.jeditaskid = f.jeditaskid AND t.eventservice = 3)
          GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(

@@ -142,7 +142,7 @@ def _change(task: Task, order: Order) -> None:
     stored = TaskParams.objects.get(pk=task.id)
     changed, faults = apply_changes(stored.params, changes), Faults()
     try:
-        event_service.check_change(changes, now=bool(task.event_service), faults=faults)
+        event_service.check_change(changes, now=task.event_service == 1, faults=faults)
         faults.raise_if_any()
         rehearse(parse(changed), task)
     except ParamErrors as exc:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from tasks_app.domain.range_jobs import FINE, MERGE, TAKING
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.params import special_handling as handling
 from tasks_app.params.merge_tags import without_merge_step
@@ -18,11 +19,6 @@ _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
 TYPE, LFN, SCOPE, GUID, SIZE, CHECKSUM, DATASET, ENDPOINT, SURL = range(9)
 NOTHING = "NULL"
-CONSUMERS: Final = frozenset({1, 3, 4, 5})
-"""Kinds of jobs (`jobs.eventservice`) that take ranges of events, whoever runs them."""
-EVENT_MERGE: Final = 2
-FINE_GRAINED: Final = 6
-"""Jobs that take ranges with our pilot. To PanDA's pilots they are like any other, and whoever runs them reports the ranges."""
 ZIP: Final = "zipinput"
 ZIP_SCOPE: Final = "transient"
 PREMERGED: Final = 1000
@@ -93,11 +89,12 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
     # Several ranges of events of one file are one file to copy.
     inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
-    takes_ranges = event_service in CONSUMERS or (event_service == FINE_GRAINED and bool(secret))
+    # Fine-grained jobs take ranges with our pilot only.
+    takes_ranges = event_service in TAKING and (event_service != FINE or bool(secret))
     if takes_ranges:
         outputs, logs = [], logs if secret else []
         transformation = _for_ranges(transformation)
-    elif event_service == EVENT_MERGE:
+    elif event_service == MERGE:
         zips = by_type.get(ZIP, [])
         inputs = [file for file in inputs if file[TYPE] == "lib"] + [_zip(file, storage) for file in zips]
     made = outputs + logs
@@ -177,7 +174,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         job["jobPars"] = without_merge_step(job["jobPars"])
         if not secret and _asks_for_channel(transformation, job["jobPars"]):
             job["jobPars"] = f"--channel {CHANNEL} {job['jobPars']}"
-    elif event_service == EVENT_MERGE:
+    elif event_service == MERGE:
         job |= _of_merge(len(inputs) - len(zips), zips, outputs)
     return job
 

@@ -27,7 +27,9 @@ from tasks_app.dispatch.optional_names import name_optional
 from tasks_app.dispatch.queue_storages import at_queue
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.domain.lines import of_job
+from tasks_app.domain.range_jobs import CLONE
 from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, BY_PRIORITY, HAND_OUT
+from tasks_app.lifecycle.job_hooks import too_late
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
@@ -65,7 +67,7 @@ _OF_ADMINISTRATORS = """
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 23, 31
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _EVENTS, _FILES = 0, 5, 12, 21, 22, 23, 29, 31
 """Places of columns in a row."""
 
 
@@ -116,6 +118,9 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     order, at = line_order(), at_queue(request.site)
     sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
     rows = _claim(request, digest, None if sloppy else order, sloppy)
+    if clones := [row[_NUMBER] for row in rows if row[_EVENTS] == CLONE]:
+        late = too_late(clones)
+        rows = [row for row in rows if row[_NUMBER] not in late]
     if rows and request.harvester:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     for row in rows:

@@ -20,8 +20,8 @@ from psycopg.types.numeric import Int8
 
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor, texts
-from tasks_app.dispatch.description import CONSUMERS
 from tasks_app.dispatch.report_masking import masked_reports
+from tasks_app.domain.range_jobs import counted_by_ranges
 from tasks_app.lifecycle.job_reports import ADVANCE, CORRUPT, FINAL, FINAL_WITH_METADATA
 
 NO_COMMAND = "NULL"
@@ -135,10 +135,9 @@ _HEARTBEAT_WITH_START = _HEARTBEAT.replace("{given}", ", starttime = coalesce(st
 
 
 def measured(key: str, value: str) -> str:
-    """The assignment of a measure. Events of consumers are counted when ranges are reported: PanDA's pilot counts ranges here."""
-    if key == "events":
-        value = f"CASE WHEN eventservice IN ({', '.join(map(str, sorted(CONSUMERS)))}) THEN nevents ELSE {value} END"
-    return f"{MEASURES[key]} = {value}"
+    """The assignment of a measure. Events of jobs that take ranges are counted when those are reported: PanDA's pilot counts
+    ranges here."""
+    return f"{MEASURES[key]} = {counted_by_ranges(value) if key == 'events' else value}"
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,7 @@ from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.jumbo_use import WAITING_QUEUE
 from tasks_app.domain.priorities import SerialPriority
+from tasks_app.domain.range_jobs import CLONE
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
 from tasks_app.generation.rules.common_facts import LOCAL, OutputStream, TaskFacts
@@ -269,7 +270,7 @@ class SiteJobs:
         head, tail = copy_text(self.task.name), self._constant_columns()
         limits, per_mb = self.limits, self.task.cpu_limit_s_per_mb
         priority, serial = self.task.priority, self.priorities
-        consumers, jobset = self.consumers, ""
+        consumers = self.consumers
         more_attempts = consumers.more_attempts if consumers is not None else 0
         for index, (group, job_id) in enumerate(zip(self.groups, numbers.jobs, strict=True)):
             files = group.files
@@ -283,9 +284,8 @@ class SiteJobs:
             cpu_s = per_mb * (group.input_bytes // MB + 1) if per_mb else NULL
             if serial is not None:
                 priority = serial.at(index)
-            events = group.events or NULL
-            if consumers is not None:
-                jobset, events = f"{numbers.jobsets[index]}\t", NULL  # what it has processed is counted there
+            events = group.events or NULL if consumers is None or consumers.kind == CLONE else NULL
+            jobset = f"{numbers.jobsets[index]}\t" if consumers is not None else ""
             yield (
                 f"{jobset}{job_id}\t{head}.{job_id}\t{attempt}\t{attempt + more_attempts}\t{failed}\t{len(files)}\t"
                 f"{group.input_bytes}\t{events}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"

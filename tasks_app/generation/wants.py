@@ -105,7 +105,7 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         prestaging=rule.get_int("IS") == 1,
         incomplete_input=rule.flag("AI"),
         merges_output=rule.flag("MO"),
-        event_service=consumers_of(task.event_service or 0, rule) is not None,
+        event_service=(made := consumers_of(task.event_service or 0, rule)) is not None and made.share_events,
     )
 
 

@@ -1,4 +1,5 @@
-"""What an app above may do in the transactions of this one: jobs of event service are stored, a task is tried again.
+"""What an app above may do in the transactions of this one: jobs of event service are stored, clones are
+handed out, a task is tried again.
 
 Hooks are registered once, when Django is ready. Tasks without event service call none.
 """
@@ -59,8 +60,12 @@ dataset: whoever calls counts them. May raise CannotStoreError."""
 RetryHook = Callable[[Task, bool], None]
 """Called in the transaction of the command with the task, whose files are ready again, and whether events are discarded."""
 
+LateHook = Callable[[Collection[int]], Collection[int]]
+"""Called with clones that a pilot is about to get. Returns those that it does not get, since another one came first."""
+
 _stored: Final[list[str]] = []
 _tried_again: Final[list[str]] = []
+_late: Final[list[str]] = []
 
 
 def when_jobs_are_stored(hook: str) -> None:
@@ -71,6 +76,19 @@ def when_jobs_are_stored(hook: str) -> None:
 def when_a_task_is_tried_again(hook: str) -> None:
     """Register what is done when a task of event service is tried again: a `RetryHook` by its dotted name."""
     _tried_again[:] = [hook]
+
+
+def when_clones_are_handed_out(hook: str) -> None:
+    """Register who says which clones come too late: a `LateHook` by its dotted name, imported when it is called."""
+    _late[:] = [hook]
+
+
+def too_late(clones: Collection[int]) -> Collection[int]:
+    """Call the hook for clones that were handed out; no statement without any."""
+    for name in _late if clones else ():
+        hook: LateHook = import_string(name)
+        return hook(clones)
+    return ()
 
 
 def jobs_are_stored(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping[int, int]:

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from jedisite.agents.passes import kick
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
+from tasks_app.domain import range_jobs
 from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.message_kinds import AGENTS
 from tasks_app.domain.states import JOB_FINAL, JobStatus
@@ -71,8 +72,8 @@ def _job_command(given: Mapping[str, Any], sender: str) -> str:
     """A kill with the code of external systems."""
     with hot_cursor() as cursor:
         cursor.execute(
-            """SELECT jeditaskid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0
-                 FROM jobs WHERE pandaid = %s FOR UPDATE""",
+            f"""SELECT jeditaskid, jobstatus, coalesce(prodsourcelabel, ''), {range_jobs.is_of_ranges()}
+                 FROM jobs WHERE pandaid = %s FOR UPDATE""",  # noqa: S608 - a constant of ours
             [given["job_id"]],
         )
         row = cursor.fetchone()

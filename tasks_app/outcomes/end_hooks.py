@@ -14,6 +14,7 @@ import psycopg
 from django.utils.module_loading import import_string
 
 from jedisite.database.sql import numbers
+from tasks_app.domain import range_jobs
 from tasks_app.outcomes.job_outcome import Outcome
 
 EVENT_JOB: Final = """CASE WHEN eventservice > 0 THEN jsonb_build_array(eventservice, coalesce(jobsetid, 0),
@@ -23,10 +24,7 @@ EVENT_JOB: Final = """CASE WHEN eventservice > 0 THEN jsonb_build_array(eventser
              nullif(brokerageerrorcode, 0), nullif(jobdispatchererrorcode, 0)) IS NOT NULL
         OR coalesce(transexitcode, '') NOT IN ('', '0')) END"""
 """SQL: what an `EventJob` has besides its number, task and status, as a list; NULL for other jobs."""
-EVENT_MERGE: Final = 2
-"""`jobs.eventservice` of a job that merges what consumers have made of ranges."""
-CONSUMERS: Final = frozenset({1, 4, 5, 6})
-"""Values of `jobs.eventservice` of jobs that process ranges and store no output of the task themselves."""
+EVENT_MERGE: Final = range_jobs.MERGE
 
 
 class EventJob(NamedTuple):
@@ -122,6 +120,6 @@ def consumers_among(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> set[int
         return set()
     cursor.execute(
         "SELECT pandaid FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND eventservice = ANY(%s::int[])",
-        [numbers(jobs), numbers(sorted(CONSUMERS))],
+        [numbers(jobs), numbers(sorted(range_jobs.TAKING))],
     )
     return {job for (job,) in cursor}

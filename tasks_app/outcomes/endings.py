@@ -9,6 +9,7 @@ import psycopg
 
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.vocabulary.words import plural
+from tasks_app.domain import range_jobs
 from tasks_app.domain.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 from tasks_app.outcomes.end_hooks import EVENT_MERGE
@@ -106,10 +107,10 @@ def end_jobs(
     with hot_cursor() as cursor:
         # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
         cursor.execute(
-            """SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0 FROM jobs
+            f"""SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), {range_jobs.is_of_ranges()} FROM jobs
                 WHERE jeditaskid = %s AND jobstatus = ANY(%s)
                   AND (%s OR processingtype IS DISTINCT FROM %s AND eventservice IS DISTINCT FROM %s)
-                ORDER BY pandaid FOR UPDATE""",
+                ORDER BY pandaid FOR UPDATE""",  # noqa: S608 - a constant of ours
             [task_id, sorted(wanted), not keep_unmerged, MERGES, EVENT_MERGE],
         )
         orders = [

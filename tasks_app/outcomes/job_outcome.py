@@ -27,5 +27,7 @@ class Outcome:
     """The job waited for its output to be merged, and this is what came of the merge."""
     spares_attempt: bool = False
     """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
+    inputs_again: bool = False
+    """Its inputs are tried again however it ends: part of what it was to process is left."""
     has_files: bool = True
     """False of a job that waits for a merge of events: another job has its inputs and outputs, and its log is booked now."""

@@ -209,7 +209,7 @@ def _inputs_of(
     if not outcomes:
         return []
     ids = [o.job_id for o in outcomes]
-    won = [o.status == JobStatus.FINISHED for o in outcomes]
+    won = [o.status == JobStatus.FINISHED and not o.inputs_again for o in outcomes]
     failed = [o.status == JobStatus.FAILED for o in outcomes]
     spared = [o.spares_attempt for o in outcomes]
     return _book_inputs(cursor, task_id, ids, won, failed, spared)

@@ -53,20 +53,53 @@ AGAINST: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What event service cannot have, and what to do instead."""
+CLONES: Final = "useJobCloning"
+FINE: Final = "fineGrainedProc"
+_ALONE: Final = "A task is of one kind: leave out one of the two."
+_NO_STEP: Final = "Its jobs may start at any queue, where no library is built for them: install the program there."
+_NO_MERGE: Final = "Outputs of such jobs are not merged: make a task of its own of it."
+_OTHERS: Final = {
+    SWITCH: _ALONE,
+    "esFraction": _ALONE,
+    "mergeOutput": _NO_MERGE,
+    "mergeSpec": _NO_MERGE,
+    "loadXML": "Groups of files have jobs of their own, which have no copies: leave it out.",
+    "buildSpec": _NO_STEP,
+    "preproSpec": "Such a task has no preprocessing step: make a task of its own of it.",
+    "periodic": "Such a task has an input, and a periodic task has none.",
+}
+AGAINST_OTHERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        CLONES: {**_OTHERS, FINE: _ALONE, "nEventsPerRange": _EVENTS, "minGranularity": _EVENTS},
+        FINE: {**_OTHERS, CLONES: _ALONE, "nEventsPerRange": _EVENTS, "minGranularity": _EVENTS},
+    }
+)
+"""What cloned and fine-grained tasks cannot have, and what to do instead."""
 CHANGEABLE: Final = (SWITCH, "nEsConsumers", JUMBO)
+
+
+_UNKNOWN: Final = (
+    "Event service has to know how many events each file has: give nEventsPerInputFile, or useRealNumEvents where data "
+    "management knows the numbers."
+)
 
 
 def event_service(params: TaskParams, faults: Faults) -> None:
     """Parameters of event service need it, and it needs to know how many events files have."""
-    name = _asked_by(params)
-    if name is None:
-        for one in ONLY_WITH:
+    name, other = _asked_by(params), _other_kind(params)
+    if other is not None:
+        for one, why in AGAINST_OTHERS[other].items():
             if _is_asked(params, one):
+                faults.add(one, RULE, why)
+        if other == FINE and not _knows_events(params):
+            faults.add(FINE, RULE, _UNKNOWN)
+    if name is None or other is not None:
+        for one in ONLY_WITH:
+            if _is_asked(params, one) and not (other == CLONES and one in _ONE):
                 faults.add(one, RULE, f"It has no effect without {SWITCH}, which makes a task one of event service.")
         return
     if not _knows_events(params):
-        said = "give nEventsPerInputFile, or useRealNumEvents where data management knows the numbers"
-        faults.add(name, RULE, f"Event service has to know how many events each file has: {said}.")
+        faults.add(name, RULE, _UNKNOWN)
     spec = params.spec("esmergeSpec")
     if spec and not spec.get("transPath"):
         said = "esmergeSpec needs transPath, the program of its merge jobs; without esmergeSpec the site's own is used."
@@ -98,6 +131,13 @@ def _asked_by(params: TaskParams) -> str | None:
     return "esFraction" if (params.number("esFraction") or 0) > 0 else None
 
 
+def _other_kind(params: TaskParams) -> str | None:
+    """The parameter that has jobs cloned, or makes the task fine-grained."""
+    if params.text(CLONES):
+        return CLONES
+    return FINE if params.flag(FINE) else None
+
+
 def _is_asked(params: TaskParams, name: str) -> bool:
     if KEYS[name].kind == "flag":
         return params.flag(name)
@@ -118,5 +158,8 @@ def check_change(changes: Mapping[str, Any], *, now: bool, faults: Faults) -> No
         is_asked = bool(changes.get(name)) and (name not in _ONE or changes[name] != 1)
         if is_asked and not now:
             faults.add(name, RULE, "The task is not one of event service, and cannot become one: submit another.")
+    for name in (CLONES, FINE):
+        if name in changes:
+            faults.add(name, RULE, "What a task is, is decided when it is submitted: submit another.")
     if now and SWITCH in changes and changes[SWITCH] is None:
         faults.add(SWITCH, RULE, "The task is one of event service, and stays it: give another number.")

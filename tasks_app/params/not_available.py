@@ -42,7 +42,6 @@ class NotAvailable:
         return is_on and value not in self.nothing
 
 
-_CLONES: Final = "Leave it out: a job that fails is tried again, elsewhere if need be."
 _ON_SITE: Final = "Use mergeOutput with mergeSpec: merge jobs join the files."
 _HPO: Final = "Submit a task for each round of points, and the next one when its results are there."
 _STAGING: Final = "Use inputPreStaging: the site makes the rules that bring inputs from tape to disk."
@@ -68,11 +67,6 @@ NOT_AVAILABLE: Final[Mapping[str, NotAvailable]] = MappingProxyType(
             "jobs of event service that become ordinary ones at some queues",
             "Submit two tasks, or leave out nEventsPerWorker.",
         ),
-        "fineGrainedProc": NotAvailable(
-            "events that are handed out one by one",
-            "Use nEventsPerWorker, which says how many a consumer gets at a time.",
-        ),
-        "useJobCloning": NotAvailable("copies of jobs", _CLONES),
         "messageDriven": NotAvailable(
             "agents that messages wake for this task alone", "Leave it out: messages wake the agents for all tasks."
         ),

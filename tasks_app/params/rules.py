@@ -10,7 +10,7 @@ from brokerage_app.formulas.architecture import faults_of
 from jedisite.vocabulary.words import sentence, thousands
 from tasks_app.params.buildstep import LABEL
 from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
-from tasks_app.params.event_service import AGAINST, ONLY_WITH, SWITCH, event_service
+from tasks_app.params.event_service import AGAINST, CLONES, FINE, ONLY_WITH, SWITCH, event_service
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.group_rules import blocks, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
@@ -328,7 +328,7 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (segments, ("segmentedWork", "segmentSpecs")),
     (groups, ("loadXML", "groupBoundaryID", "jobParameters", "noInput", "mergeOutput")),
     (blocks, ("releasePerLB", "nChunksToWait", "noInputPooling", "noInput")),
-    (event_service, (SWITCH, "esFraction", "jobParameters", "nEvents", *ONLY_WITH, *AGAINST)),
+    (event_service, (SWITCH, CLONES, FINE, "esFraction", "jobParameters", "nEvents", *ONLY_WITH, *AGAINST)),
     (architecture, ()),
 )
 

@@ -14,7 +14,7 @@ def refine_generic(request: Request) -> Refined:
     """Refine with the defaults of the installation. Raises CannotRefine or NotYet."""
     check_parent(request)
     params = request.params
-    layout = lay_out(request, event_service=event_service_mode(params) != 0)
+    layout = lay_out(request, event_service=event_service_mode(params) not in (0, 2))
     rule = complete_rule(from_params(params), params, layout, request.defaults, request.preprocessed is not None)
     text = text_of(layout, request)
     check_merging(layout, params)

@@ -80,7 +80,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
 
 def _rule(task: Task, changes: Changes) -> SplitRule:
     faults = Faults()
-    event_service.check_change(changes, now=bool(task.event_service), faults=faults)
+    event_service.check_change(changes, now=task.event_service == 1, faults=faults)
     faults.raise_if_any()
     try:
         return changed_rule(SplitRule.parse(task.split_rule), changes)

@@ -14,6 +14,7 @@ from jedisite import audit
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.identity.callers import Caller, Right
 from jedisite.vocabulary.words import plural
+from tasks_app.domain import range_jobs
 from tasks_app.domain.killcodes import Kill, KilledJob, When, kill_code, kill_result, may_kill
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
@@ -35,7 +36,7 @@ class _Row(NamedTuple):
 def _rows(cursor: psycopg.Cursor[Any], job_ids: Sequence[int], lock: str = "") -> list[_Row]:
     """The jobs that are there, in the order of their ids; `lock` is a clause of ours."""
     cursor.execute(
-        f"""SELECT pandaid, jeditaskid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0,
+        f"""SELECT pandaid, jeditaskid, jobstatus, coalesce(prodsourcelabel, ''), {range_jobs.is_of_ranges()},
                    coalesce(produsername, ''), workinggroup, coalesce(computingsite, '')
               FROM jobs WHERE pandaid = ANY(%s::bigint[]) ORDER BY pandaid {lock}""",  # noqa: S608 - a constant
         [numbers(sorted(set(job_ids)))],

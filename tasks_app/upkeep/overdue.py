@@ -11,6 +11,7 @@ from brokerage_app.models import Queue
 from brokerage_app.vocabulary.snapshot import SILENT_AFTER
 from jedisite.database.sql import hot_cursor
 from tasks_app.configured import timeout_limits
+from tasks_app.domain import range_jobs
 from tasks_app.domain.job_timeouts import (
     LIGHT_PROCESSING,
     QUEUE_ASLEEP,
@@ -132,7 +133,7 @@ _SINCE = {
 BUILD = "(j.jeditaskid IS NULL OR coalesce(j.prodsourcelabel, '') = 'panda')"
 """Build jobs, by their label, and jobs of no task."""
 MERGE = "coalesce(j.processingtype, '') = 'pmerge'"
-EVENTS = "coalesce(j.eventservice, 0) > 0"
+EVENTS = range_jobs.is_of_ranges("j.")
 ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""

@@ -20,6 +20,7 @@ from brokerage_app.policy.configuration import Configuration
 from brokerage_app.policy.workqueues import RESOURCE
 from jedisite.database.sql import hot_cursor, texts
 from jedisite.database.sql import numbers as as_array
+from tasks_app.domain import range_jobs
 from tasks_app.domain.killcodes import KilledJob
 from tasks_app.domain.states import JobStatus
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
@@ -45,7 +46,7 @@ SELECT o.place, found.pandaid
  ORDER BY found.pandaid LIMIT %(limit)s
 """
 _LOCK = f"""
-SELECT j.pandaid, j.jeditaskid, j.jobstatus, coalesce(j.prodsourcelabel, ''), coalesce(j.eventservice, 0) > 0
+SELECT j.pandaid, j.jeditaskid, j.jobstatus, coalesce(j.prodsourcelabel, ''), {range_jobs.is_of_ranges("j.")}
   FROM jobs j WHERE j.pandaid = ANY(%(ids)s::bigint[]) AND {_MAY_GO} ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED
 """
 

@@ -388,8 +388,6 @@ def test_jobs_respect_luminosity_blocks_and_go_by_them() -> None:
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        ({"useJobCloning": "runonce"}, "copies of jobs"),
-        ({"fineGrainedProc": True}, "handed out one by one"),
         ({"onSiteMerging": True}, "merging at the site"),
         ({"writeInputToFile": True}, "lists of inputs"),
     ],

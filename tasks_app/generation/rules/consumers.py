@@ -1,14 +1,15 @@
-"""How the jobs of a task of event service are made: consumers that share the ranges of their input. Pure."""
+"""How the jobs of a task of event service are made: consumers that share the ranges of their input, or clones. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from tasks_app.domain.range_jobs import CLONE, FINE
 from tasks_app.params.splitrule import SplitRule
 
-KINDS: Final = {1: 1}
-"""What jobs are (EVENTSERVICE of a job) by what their task is. Copies of jobs (2) and fine-grained tasks (3) are refused."""
+KINDS: Final = {1: 1, 2: CLONE, 3: FINE}
+"""What jobs are (EVENTSERVICE of a job) by what their task is: of event service, cloned, fine-grained."""
 CO_JUMBO: Final = 5
 """The same of consumers whose task has jumbo jobs, too."""
 MORE_ATTEMPTS: Final = 3
@@ -34,6 +35,11 @@ class Consumers:
     sites: int
     shares: int
 
+    @property
+    def share_events(self) -> bool:
+        """Whether they take ranges at queues that are set up for that; clones and fine-grained jobs run as ordinary jobs."""
+        return self.kind not in (CLONE, FINE)
+
 
 def consumers_of(mode: int, rule: SplitRule, *, beside_jumbo: bool = False) -> Consumers | None:
     """The consumers of a task; None when its jobs are none. `mode`: EVENTSERVICE of the task.
@@ -43,8 +49,11 @@ def consumers_of(mode: int, rule: SplitRule, *, beside_jumbo: bool = False) -> C
     kind = KINDS.get(mode)
     if kind is None:
         return None
-    kind = CO_JUMBO if beside_jumbo else kind
     number, more = rule.get_int("EC") or 1, rule.get_int("XJ")
+    if kind in (CLONE, FINE):
+        # Each has the whole input, and whatever it leaves comes back with the file.
+        return Consumers(kind, 0, number if kind == CLONE else 1, rule.get_int("NS") or 1, 1)
+    kind = CO_JUMBO if beside_jumbo else kind
     return Consumers(
         kind,
         MORE_ATTEMPTS if more is None else more,

@@ -126,3 +126,18 @@ def test_only_what_a_job_has_is_handed_over(jobset: Jobset) -> None:
     with transaction.atomic(), hot_cursor() as cursor:
         hand_over(cursor, jobset.task.id, [jobset.first], third)
     assert jobset.owner() == jobset.first, "it is decided"
+
+
+def test_a_clone_writes_files_of_its_own_and_counts_the_same_events(jobset: Jobset) -> None:
+    params = "--out out.000001.root --log out.000001.root.txt -p%20out.000001.root"
+    names = ("out.000001.root", "out.000001.root.txt")
+    Job.objects.filter(pk=jobset.first).update(events=20)
+    (number,) = copied(JobCopy(jobset.first, CopyKind.CLONE, params=params, outputs=names)).jobs
+    own = f"out.000001.{number}.root"
+    assert JobParams.objects.get(pk=number).params == f"--out {own} --log out.000001.root.{number}.txt -p%20{own}"
+    assert ("output", own, "defined") in files_of(number) and len(files_of(number)) == 3
+    record = File.objects.get(lfn=own)
+    assert (record.type, record.status, record.job_id, record.out_job_id) == ("output", "defined", number, number)
+    new = Job.objects.get(pk=number)
+    assert (new.attempt, new.events, new.parent_id) == (1, 20, None)
+    assert not JobRetryHistory.objects.exists()

@@ -13,6 +13,7 @@ from events_app.lifecycle.unneeded_consumers import end_unneeded
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import hot_cursor
+from tasks_app.dispatch.bulk_reports import update_jobs
 from tasks_app.dispatch.reports import Proof, Report, update_job
 from tasks_app.models import Job, JobFile, JobOutputReport, JobStatusLog
 from tasks_app.outcomes.job_outcome import Outcome
@@ -56,6 +57,56 @@ def test_the_kill_of_one_consumer_is_that_of_its_jobset(jobset_of: Make) -> None
     jobset.file.refresh_from_db()
     assert (jobset.file.status, jobset.file.attempt, jobset.file.failed_attempt) == ("ready", 1, 0)
     check()
+
+
+def test_a_worker_that_did_nothing_ends_its_consumer_and_not_the_jobset(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    second = jobset.another()
+    works(second, 1, {})
+    empty = {"component": "taskbuffer", "code": 160, "diag": "the worker ended without doing any work"}
+    assert ends(jobset.first, "closed", **empty) == ("closed", "es_noevent", 160)
+    assert jobset.owner() == follower(jobset.first), "another one goes on in its place"
+    assert Job.objects.get(pk=second).status == "running" and not JobOutputReport.objects.exists()
+    assert states(jobset) == [(1, 10, S.SENT, second, 3), (11, 25, S.READY, JOBSET, 3)]
+    check()
+
+
+def test_a_lost_heartbeat_ends_one_consumer_while_the_other_processes_the_rest(jobset_of: Make) -> None:
+    jobset = jobset_of(20)
+    second = jobset.another()
+    works(jobset.first, 1, {1: FINISHED})
+    works(second, 1, {})
+    lost = {"component": "jobdispatcher", "code": 100, "diag": "no heartbeat for 2 hours"}
+    assert ends(jobset.first, "failed", **lost)[:2] == ("merging", "es_wait")
+    assert jobset.owner() == second and not JobOutputReport.objects.exists()
+    assert not Job.objects.exclude(pk__in=[jobset.first, second]).exists(), "nothing is left for a third one"
+    check()
+
+
+def test_a_lost_heartbeat_of_a_consumer_that_has_nothing_leaves_the_other_at_work(jobset_of: Make) -> None:
+    jobset = jobset_of(10)
+    second = jobset.another()
+    works(second, 1, {})
+    lost = {"component": "jobdispatcher", "code": 100, "diag": "no heartbeat for 2 hours"}
+    assert ends(jobset.first, "failed", **lost)[:2] == ("failed", "es_heartbeat")
+    assert jobset.owner() == second and Job.objects.get(pk=second).status == "running"
+    check()
+
+
+@pytest.mark.parametrize(("kind", "counted"), [(1, 10), (3, 99), (6, 10), (None, 99)])
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_what_a_heartbeat_says_of_events_does_not_count_for_those_who_report_ranges(
+    jobset_of: Make, kind: int | None, counted: int, in_bulk: bool
+) -> None:
+    jobset = jobset_of(event_service=kind)
+    Job.objects.update(events=10, secret_hash=sha256(b"s").digest())
+    said = Report(jobset.first, "running", Proof(1, "s"), {"events": 99, "cores": 3})
+    if in_bulk:
+        update_jobs([said])
+    else:
+        update_job(said)
+    job = Job.objects.get(pk=jobset.first)
+    assert (job.events, job.actual_cores) == (counted, 3)
 
 
 def test_a_kill_keeps_what_was_processed_where_the_task_says_so(jobset_of: Make) -> None:

@@ -32,7 +32,7 @@ def job(kind: int | None, secret: str, *files: File, program: str = "event_comma
     return described((*row, kind, params, list(files)), secret, AtQueue("SE", "SE", 0, frozenset({"SE"})))
 
 
-@pytest.mark.parametrize("kind", [1, 3, 4, 5, 6])
+@pytest.mark.parametrize("kind", [1, 4, 5, 6])
 def test_a_job_that_takes_ranges_has_its_inputs_and_its_log_and_no_outputs(kind: int) -> None:
     said = job(kind, "secret", INPUT, *OUTPUTS, LOG)
     assert (said["eventService"], said["jobsetID"], said["inFiles"], said["jobPars"]) == ("True", 900, "ev.npy", "-p x")
@@ -47,7 +47,14 @@ def test_a_job_that_takes_ranges_has_its_inputs_and_its_log_and_no_outputs(kind:
     assert read.takes_ranges and not read.outputs and read.log
 
 
-@pytest.mark.parametrize("kind", [1, 3, 4, 5])
+@pytest.mark.parametrize("secret", ["secret", ""])
+def test_a_clone_is_an_ordinary_job_to_all_pilots(secret: str) -> None:
+    said = job(3, secret, INPUT, *OUTPUTS, LOG)
+    assert said == job(None, secret, INPUT, *OUTPUTS, LOG)
+    assert said["outFiles"] == "lab.a.1,lab.b.1,lab.log.1" and "eventService" not in said
+
+
+@pytest.mark.parametrize("kind", [1, 4, 5])
 def test_pandas_pilots_get_no_log_since_theirs_is_lost_and_the_word_that_they_look_for(kind: int) -> None:
     said = job(kind, "", INPUT, *OUTPUTS, LOG)
     assert (said["eventService"], said["outFiles"], said["logFile"], said["logGUID"]) == ("True", "", "", "")

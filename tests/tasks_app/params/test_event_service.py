@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tasks_app.params import not_available
-from tasks_app.params.event_service import AGAINST, ONLY_WITH, check_change
+from tasks_app.params.event_service import AGAINST, AGAINST_OTHERS, ONLY_WITH, check_change
 from tasks_app.params.faults import Faults
 from tasks_app.params.schema import ParamErrors, parse
 from tests.tasks_app.params import dictionaries as d
@@ -24,6 +24,8 @@ ACCEPTED = (
     "esmergeSpec",
     "inFilePosEvtNum",
     "esFraction",
+    "useJobCloning",
+    "fineGrainedProc",
 )
 
 
@@ -47,6 +49,24 @@ def test_parameters_of_event_service_need_it(name: str, value: object) -> None:
     assert name in ONLY_WITH
     said = faults_of(d.smallest(**{name: value}))
     assert said == {name: "It has no effect without nEventsPerWorker, which makes a task one of event service."}
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"useJobCloning": "runonce", "nEsConsumers": 3, "nSitesPerJob": 3, "nFilesPerJob": 1}, []),
+        ({"useJobCloning": "runonce", "maxAttemptES": 3}, ["maxAttemptES"]),
+        ({"useJobCloning": "storeonce", "nEventsPerWorker": 5}, ["nEventsPerWorker"]),
+        ({"useJobCloning": "storeonce", "buildSpec": {"jobParameters": "x"}}, ["buildSpec"]),
+        ({"useJobCloning": "storeonce", "fineGrainedProc": True}, ["fineGrainedProc"]),
+        ({"fineGrainedProc": True}, []),
+        ({"fineGrainedProc": True, "nEsConsumers": 2}, ["nEsConsumers"]),
+        ({"fineGrainedProc": True, "mergeSpec": {"jobParameters": "merge"}}, ["mergeSpec"]),
+        ({"fineGrainedProc": True, "nEvents": None, "nFiles": 2}, ["fineGrainedProc"]),
+    ],
+)
+def test_what_goes_with_clones_and_with_single_events(changes: dict[str, Any], fields: list[str]) -> None:
+    assert list(faults_of(d.smallest(**changes))) == fields
 
 
 @pytest.mark.parametrize("changes", [{"nEsConsumers": 1}, {"notDiscardEvents": False}, {"esFraction": 0}])
@@ -88,7 +108,7 @@ def test_a_share_of_the_tasks_needs_the_same() -> None:
 
 
 def test_every_sentence_is_whole() -> None:
-    for why in AGAINST.values():
+    for why in (*AGAINST.values(), *(why for some in AGAINST_OTHERS.values() for why in some.values())):
         assert why.endswith(".") and why[0].isupper()
 
 
@@ -101,6 +121,8 @@ def test_every_sentence_is_whole() -> None:
         ({"nEventsPerWorker": None}, False, []),
         ({"nEventsPerWorker": 5, "nEsConsumers": 3}, True, []),
         ({"nEventsPerWorker": None}, True, ["nEventsPerWorker"]),
+        ({"useJobCloning": "runonce"}, False, ["useJobCloning"]),
+        ({"fineGrainedProc": None}, True, ["fineGrainedProc"]),
     ],
 )
 def test_a_task_is_of_event_service_or_not_from_its_beginning(

@@ -22,7 +22,7 @@ def refused(given: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("registerEsFiles", True), ("esConvertible", True), ("useJobCloning", "runonce"), ("fineGrainedProc", True)],
+    [("registerEsFiles", True), ("esConvertible", True), ("mergeEsOnOS", True), ("pushJob", True)],
 )
 def test_what_is_asked_for_is_refused(name: str, value: object) -> None:
     assert refused({name: value}) == [(name, "not available")]
@@ -38,9 +38,9 @@ def test_merge_jobs_that_read_over_the_network_are_refused(value: object, fields
     [
         ("registerEsFiles", False),
         ("esConvertible", False),
-        ("useJobCloning", None),
+        ("pushJob", None),
         ("prestagingRuleID", {}),
-        ("useJobCloning", "off"),
+        ("altStageOut", "off"),
     ],
 )
 def test_a_value_that_asks_for_nothing_is_taken(name: str, value: object) -> None:

@@ -1,0 +1,31 @@
+"""Kinds of jobs of event service by what they have to do with ranges, as `jobs.eventservice` has them. Pure.
+
+`events_app.rules.event_jobs` says what each kind is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MERGE: Final = 2
+"""It merges what consumers have made of ranges."""
+CLONE: Final = 3
+"""It processes its whole input, as an ordinary job; of its jobset the output of one job counts."""
+FINE: Final = 6
+"""It is fine-grained: to PanDA's pilots like any other job, and whoever runs it reports its ranges."""
+TAKING: Final = frozenset({1, 4, 5, FINE})
+"""They process ranges: reports on those count their events, and they store no output of the task themselves."""
+_TAKING: Final = ", ".join(str(kind) for kind in sorted(TAKING))
+
+
+def counted_by_ranges(otherwise: str) -> str:
+    """SQL: what `jobs.nevents` gets: of jobs of whose ranges the events are counted what it has, of others `otherwise`."""
+    return f"CASE WHEN eventservice IN ({_TAKING}) THEN nevents ELSE {otherwise} END"
+
+
+def is_of_ranges(row: str = "") -> str:
+    """SQL: a job takes ranges or merges their outputs, and ends with its jobset. `row` is its alias with a dot.
+
+    Clones and fine-grained jobs end as ordinary ones, whose pilots are told.
+    """
+    return f"coalesce({row}eventservice IN (1, 2, 4, 5), false)"
