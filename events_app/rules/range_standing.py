@@ -172,17 +172,18 @@ def counts(numbers: Iterable[tuple[Standing, int]]) -> Counts:
 def map_of(cells: Mapping[int, Counts], bins: int) -> list[Piece]:
     """A file as a row of a heat map: its positions from left to right in `bins` equal parts, of each how its ranges stand.
 
-    What is processed lies at the bottom. A part without ranges stays empty.
+    What is processed lies at the bottom. Ranges count where they begin: a part in which none begins is as the one before it, whose
+    last range goes on there.
     """
     x, found = Scale(0, bins, 0, 100), list[Piece]()
-    for place, cell in sorted(cells.items()):
+    places = sorted(cells)
+    for place, beyond in zip(places, [*places[1:], bins], strict=True):
+        cell = cells[place]
         y, before = Scale(0, cell.total, 100, 0), 0
         for one, count in cell.listed:
             if one is not Standing.PAST:
                 top = y(before + count)
-                found.append(
-                    Piece(one.look, x(place), round(x(place + 1) - x(place), 2), top, round(y(before) - top, 2))
-                )
+                found.append(Piece(one.look, x(place), round(x(beyond) - x(place), 2), top, round(y(before) - top, 2)))
                 before += count
     return found
 

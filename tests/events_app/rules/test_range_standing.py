@@ -63,7 +63,9 @@ def test_sums_in_words() -> None:
 def test_a_map_has_each_part_of_the_file_filled_from_the_bottom() -> None:
     cells = {0: counts([(Standing.DONE, 1), (Standing.READY, 3)]), 3: counts([(Standing.SENT, 7)])}
     done, ready, sent = map_of(cells, 4)
-    assert (done.look, done.start, done.width, done.y, done.height) == ("done", 0, 25, 75, 25)
+    assert (done.look, done.start, done.width, done.y, done.height) == ("done", 0, 75, 75, 25), (
+        "none begins in the next two"
+    )
     assert (ready.look, ready.y, ready.height) == ("wait", 0, 75)
     assert (sent.start, sent.y, sent.height) == (75, 0, 100)
 
