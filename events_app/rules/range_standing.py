@@ -172,8 +172,8 @@ def counts(numbers: Iterable[tuple[Standing, int]]) -> Counts:
 def map_of(cells: Mapping[int, Counts], bins: int) -> list[Piece]:
     """A file as a row of a heat map: its positions from left to right in `bins` equal parts, of each how its ranges stand.
 
-    What is processed lies at the bottom. Ranges count where they begin: a part in which none begins is as the one before it, whose
-    last range goes on there.
+    What is processed lies at the bottom. Ranges count where they begin: a part in which none begins is as the one before it,
+    whose last range goes on there.
     """
     x, found = Scale(0, bins, 0, 100), list[Piece]()
     places = sorted(cells)

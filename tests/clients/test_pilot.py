@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from tasks_app.worker_node.submitters.panda_pilots import CannotIsolateError, check
+from tests.clients import event_pilots
 from tests.installation import ROOT, Site, wait_for
 from tests.lacking import lacking
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.timeout(900)
 SLOTS = 5
 LIMIT_S = 400
 ENDED = {"finished", "failed", "cancelled", "closed"}
-MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_user('ada')"
+MAKE_USER = "from django.contrib.auth.models import User; User.objects.get_or_create(username='ada')"
 SECRET = "from tasks_app.submission.user_secrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
 LONGER = "from brokerage_app.models import Queue; Queue.objects.update(data={'timefloor': 60})"
 """Makes pilots run several jobs, one after the other."""
@@ -65,7 +66,7 @@ def pilot_source(panda_pilot: Path) -> Path:
     return panda_pilot
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, pilot_source: Path) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
     home.parent.chmod(0o755)
@@ -243,3 +244,53 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     _, left = psutil.wait_procs(below, 60)
     assert not left
     assert not list((site.home / "work").glob("w-*")), "folders of pilots are removed"
+
+
+def test_a_task_of_events_is_processed_tried_again_and_merged(site: Site, pilot_source: Path, tmp_path: Path) -> None:
+    """Two of its seven ranges fail once: another consumer processes them. PanDA's pilot runs both, and the merge job."""
+    site.manage("local_site", "--slots", "1")
+    site.manage("shell", "-c", f"{MAKE_USER}; {event_pilots.MAKE_QUEUE}")
+    inputs = Path(site.environment["JEDI_PAYLOAD_READS"])
+    text = "".join(f"{number}\n" for number in range(1, 26))
+    (inputs / "events.txt").write_text(text)
+    site.manage("register_dataset", "user.ada.events", str(inputs / "events.txt"), "--events", "25")
+    (flags := tmp_path / "flags").mkdir()
+    once = f"case $FIRST_EVENT in 5|13) mkdir {flags}/$FIRST_EVENT && exit 3;; esac"
+    command = f'{once}; sed -n "${{FIRST_EVENT}},${{LAST_EVENT}}p" %IN > out.txt'
+    more = {"nEventsPerWorker": 4, "nEventsPerInputFile": 25, "nFilesPerJob": 1, "site": event_pilots.QUEUE}
+    token = token_of(site, "make", "ada")
+    made = post(site, token, "/api/v2/tasks/", task("ranges", command, "user.ada.events", **more))["id"]
+    pilot_token = token_of(site, "pilot", "--site", event_pilots.QUEUE)
+    waiting = "SELECT pandaid FROM jobs WHERE jeditaskid = %s AND jobstatus = 'activated'"
+    ended = "SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND status IN ('done', 'finished', 'failed', 'broken')"
+    brought: list[str] = []
+    for turn in range(3):
+        wait_for(lambda: site.query(waiting, made), f"job {turn + 1} of the task", LIMIT_S)
+        pilot = event_pilots.start(site, pilot_source, tmp_path / f"pilot-{turn}", pilot_token)
+        try:
+            wait_for(lambda: not site.query(waiting, made), f"the start of job {turn + 1}", LIMIT_S)
+            wait_for(
+                lambda: site.query(waiting, made) or site.query(ended, made), f"the end of job {turn + 1}", LIMIT_S
+            )
+        finally:
+            pilot.kill()
+            pilot.wait(20)
+        brought += event_pilots.bring(tmp_path / f"pilot-{turn}")
+    ours = "FROM jobs WHERE jeditaskid = %s ORDER BY pandaid"
+    found = site.query(f"SELECT eventservice, jobstatus, jobsubstatus, nevents, pilotid {ours}", made)
+    assert [row[:4] for row in found] == [
+        (1, "finished", "es_retry", 17),
+        (1, "finished", "es_merge", 8),
+        (2, "finished", None, None),
+    ]
+    assert {row[4] for row in found} == {"unknown|PR|3.7.0.36"}
+    states = "SELECT status, sum((def_max_eventid - def_min_eventid) / events_per_range + 1)::int, coalesce(max(error_code), 0)"
+    assert site.query(f"{states} FROM jedi_events WHERE jeditaskid = %s GROUP BY 1 ORDER BY 1", made) == [
+        (7, 2, 1220),
+        (9, 7, 0),
+    ]
+    zips = "SELECT type, count(*) FROM job_files WHERE jeditaskid = %s AND type LIKE 'zip%%' GROUP BY 1 ORDER BY 1"
+    assert site.query(zips, made) == [("zipinput", len(brought)), ("zipoutput", len(brought))] and len(brought) >= 2
+    assert site.query("SELECT status FROM jedi_tasks WHERE jeditaskid = %s", made) == [("done",)]
+    (merged,) = files(site, "user.ada.ranges.1")
+    assert merged.read_text() == text
