@@ -142,9 +142,16 @@ def is_responsible(configuration: Configuration, vo: str, label: str) -> bool:
     return asked == PRODUCTION if asked is not None else (vo, label) in BROKERED
 
 
-def needs_nucleus(cloud: str | None, nucleus: str | None, destinations: Iterable[str | None]) -> bool:
-    """Whether a task of production has to be given a nucleus, or its outputs a place there, before jobs are made."""
-    return (not cloud or cloud == WORLD) and (not nucleus or not all(destinations))
+def needs_nucleus(
+    cloud: str | None, nucleus: str | None, destinations: Iterable[str | None], *, is_brokered: bool = True
+) -> bool:
+    """Whether a task has to be given a nucleus, or its outputs a place at the one it names, before jobs are made.
+
+    `is_brokered`: tasks of its kind are given one. A nucleus that the task names gathers its outputs whatever its kind and cloud.
+    """
+    if nucleus:
+        return not all(destinations)
+    return is_brokered and (not cloud or cloud == WORLD)
 
 
 def broker(

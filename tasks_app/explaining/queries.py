@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import Subquery
 from django.db.models.functions import JSONObject
 
+from brokerage_app.cases.gathering import NUCLEUS
 from brokerage_app.grid.configured import configuration
 from brokerage_app.grid.installed_policy import share_tree
 from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
@@ -22,7 +23,7 @@ from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
-from tasks_app.explaining.rules.gates import AT_WORK, RUNS_AGAIN, WITH_ERRORS
+from tasks_app.explaining.rules.gates import AT_WORK, DESTINED, NOT_PLACED, RUNS_AGAIN, WITH_ERRORS
 from tasks_app.explaining.rules.wait_facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.rules.wait_facts import Trouble as TroubleFact
 from tasks_app.explaining.stored_verdicts import chosen_queues
@@ -31,10 +32,12 @@ from tasks_app.inputs import nothing_new, staging
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import site_waits, task_moves
-from tasks_app.lifecycle.nucleus_waits import next_look
+from tasks_app.lifecycle.nucleus_waits import GATHERED_TYPES, next_look
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.transfers import link_use
+from tasks_app.transfers.rules.under_way import NOTHING
 
 CALLS_OF = timedelta(hours=4)
 
@@ -72,7 +75,8 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'f
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
     """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
 
-    One more of a task that has a parent and no inputs yet, and of one that is done.
+    One more of a task that has a parent and no inputs yet, of one that is done, of one with a nucleus, and while outputs are
+    gathered.
     """
     at_sites = pilots_of(_JOBS, {"task": task.id}, now)
     jobs: Counter[str] = Counter()
@@ -110,6 +114,8 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         agent=agent,
         claimed_by=task.locked_by or "",
         nucleus=task.nucleus or "",
+        not_gathered=_not_gathered(task),
+        outgoing=link_use.outputs_of(task.id) if jobs[JobStatus.TRANSFERRING] else NOTHING,
         throttle=_throttle(task, now, throttled),
         task_verdict=_said(latest.get("task")),
         verdict=_said(latest.get("job")),
@@ -138,6 +144,16 @@ def _next_check(task: Task, changed: datetime | None) -> datetime:
     if task.status == TaskStatus.ASSIGNING:
         return next_look(task)
     return site_waits.due(task, changed) if task.status == TaskStatus.PENDING else task.next_check
+
+
+def _not_gathered(task: Task) -> str:
+    """Why the nucleus of a task gathers none of its outputs, for which it has places already; "" when it does. One statement."""
+    if not task.nucleus or task.status in NOT_PLACED:
+        return ""
+    if SplitRule.parse(task.split_rule).flag("SO"):
+        return "they stay where they are made (stayOutputOnSite)"
+    made = Dataset.objects.filter(task_id=task.id, type__in=GATHERED_TYPES)
+    return "" if made.filter(destination__startswith=NUCLEUS).exists() or not made.exists() else DESTINED
 
 
 def _staging(task: Task, now: datetime) -> str:

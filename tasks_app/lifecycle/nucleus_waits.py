@@ -44,11 +44,16 @@ UPDATE jedi_tasks SET next_check_at = greatest(clock_timestamp(), next_check_at 
 
 
 def needs_nucleus(task: Task) -> bool:
-    """Whether a task has to be given a nucleus before its jobs are made: it is of a kind that gets one, and there are some."""
-    if not production_task.is_responsible(configuration(), task.vo or "", task.prod_source_label or ""):
+    """Whether a task has to be given a nucleus before its jobs are made: it names one, or is of a kind that gets one, and there
+    are some.
+    """
+    is_brokered = production_task.is_responsible(configuration(), task.vo or "", task.prod_source_label or "")
+    if not is_brokered and not task.nucleus:
         return False
     places = [d.destination for d in gathered_by_nucleus(task.id)]
-    return production_task.needs_nucleus(task.cloud, task.nucleus, places) and _has_nuclei()
+    if not production_task.needs_nucleus(task.cloud, task.nucleus, places, is_brokered=is_brokered):
+        return False
+    return bool(task.nucleus) or _has_nuclei()
 
 
 def _has_nuclei() -> bool:

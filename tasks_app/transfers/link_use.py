@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from django.db.models import F, Sum
+
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
 from tasks_app.transfers.link_settings import mover_settings
+from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.transfers.storages import local_storages
 
 
@@ -131,3 +134,11 @@ def of_task(task_id: int) -> list[TaskTransfers]:
             [task_id],
         )
         return [TaskTransfers(KIND_WORDS[TransferKind(kind)], *more) for kind, *more in cursor.fetchall()]
+
+
+def outputs_of(task_id: int) -> UnderWay:
+    """Outputs of a task that are still to be gathered. One statement."""
+    waiting = TransferRule.objects.filter(task_id=task_id, kind=TransferKind.GATHER, is_settled=False)
+    rows = waiting.values("destination").annotate(left=Sum(F("bytes") - F("bytes_done"))).order_by("destination")
+    found = list(rows.values_list("destination", "left"))
+    return UnderWay(tuple(place for place, _ in found), sum(int(left) for _, left in found))

@@ -502,6 +502,39 @@ def test_tasks_of_other_kinds_and_of_a_cloud_get_no_nucleus() -> None:
     assert (status(user), status(clouded)) == ("ready", "ready")
 
 
+@pytest.mark.parametrize("more", [{}, {"cloud": "WORLD"}, {"cloud": "US"}, {"workingGroup": "beauty"}, {"vo": "wlcg"}])
+def test_a_nucleus_that_a_task_names_gathers_its_outputs_whatever_its_kind_and_cloud(
+    more: dict[str, Any], why: Callable[[int], Any]
+) -> None:
+    Queue.objects.update(cloud="US")
+    add_dataset("lab.in", 4)
+    made = submit(parameters("lab.user", reads("lab.in"), nucleus="CERN", site="SMALL_Q", **more))
+    refiner.run()
+    feeder.run()
+    choose()
+    assert (status(made), places(made)) == ("ready", {("nucleus:CERN", "dst:CERN_DATADISK")})
+    assert gate_of(why(made)) == "its outputs are gathered at CERN"
+    agents_turn()
+    assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"CERN_DATADISK"}
+
+
+def test_the_gate_says_when_the_nucleus_of_a_task_gathers_nothing(why: Callable[[int], Any]) -> None:
+    add_dataset("lab.in", 4)
+    stays = fed(name="lab.stays", nucleus="CERN", stayOutputOnSite=True)
+    named = fed(name="lab.named", nucleus="CERN")
+    choose()
+    Dataset.objects.filter(task_id=named).exclude(destination=None).update(destination="BNL_DATADISK")
+    assert gate_of(why(stays)) == "CERN gathers none of its outputs: they stay where they are made (stayOutputOnSite)"
+    assert gate_of(why(named)) == (
+        "CERN gathers none of its outputs: they go to the destination that the task names, else to the storage to which the "
+        "queue writes that makes them"
+    )
+
+
+def gate_of(said: Any) -> str:
+    return str(next(gate["sentence"] for gate in said["gates"] if gate["name"] == "nucleus"))
+
+
 def test_an_installation_without_nuclei_does_not_wait_for_one() -> None:
     Site.objects.update(role="satellite")
     made = fed()

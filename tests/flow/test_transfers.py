@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from tasks_app.configured import timeout_limits
 from tasks_app.ddm import small_files
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
+from tasks_app.explaining import why_task
 from tasks_app.models import CatalogueFile, File, FileReplica, JobFile, TransferRequest, TransferRule
 from tasks_app.outcomes import bad_inputs
 from tasks_app.outcomes.missing import missing_outputs
@@ -94,7 +96,9 @@ def test_what_is_at_the_queue_waits_for_nothing(site: Storages) -> None:
     assert states(made) == {"activated": 2} and not TransferRule.objects.exists()
 
 
-def test_outputs_are_gathered_at_the_nucleus_and_jobs_are_transferring_until_then(site: Storages) -> None:
+def test_outputs_are_gathered_at_the_nucleus_and_jobs_are_transferring_until_then(
+    site: Storages, client: Client
+) -> None:
     made = fed(site, 2, "FAR_DISK", prodSourceLabel="managed", cpuTime=10)
     task_broker.run(draw=lambda: 0.0)
     assert task(made).nucleus == "CERN"
@@ -108,6 +112,14 @@ def test_outputs_are_gathered_at_the_nucleus_and_jobs_are_transferring_until_the
     assert states(made) == {"transferring": 2}
     assert not CatalogueFile.objects.filter(dataset__name="lab.t.out").exists(), "not before they have arrived"
     assert TransferRule.objects.filter(kind="gather", status="queued").count() == 2
+    blocked = why_task.why(task(made))["blocked_by"]
+    assert (blocked["code"], blocked["name"]) == ("job_output_moves", "running")
+    left = "2 jobs wait for their outputs to be brought to CERN_DISK, "
+    assert left in blocked["sentence"] and blocked["sentence"].endswith(" B left")
+    client.force_login(User.objects.create_user("reader"))
+    for page in (f"/tasks/{made}/", f"/tasks/{made}/why/"):
+        shown = client.get(page).content.decode()
+        assert left in shown and '<a href="/transfers/">Transfers</a>' in shown
     settle(moved)
     assert (status(made), states(made)) == ("done", {"finished": 2})
     outputs = CatalogueFile.objects.filter(dataset__name__in=["lab.t.out", "lab.t.log"])

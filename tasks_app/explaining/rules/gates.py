@@ -21,14 +21,16 @@ T = TaskStatus
 LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
-NOT_GATHERED: Final = (
-    "no nucleus gathers its outputs: they go to the destination that the task names, else to the storage to which the queue "
-    "writes that makes them"
+DESTINED: Final = (
+    "they go to the destination that the task names, else to the storage to which the queue writes that makes them"
 )
+NOT_GATHERED: Final = f"no nucleus gathers its outputs: {DESTINED}"
 AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
 """Agents without which a task does not get on; watchdogs are none."""
 STAGING: Final = frozenset({T.STAGING, T.STAGED})
 UNREFINED: Final = frozenset({T.REGISTERED, T.REREFINE, T.TOINCEXEC, T.TOPREPROCESS, T.PREPROCESSING})
+NOT_PLACED: Final = UNREFINED | STAGING | {T.DEFINED, T.ASSIGNING}
+"""In which outputs of a task have no place at its nucleus yet."""
 ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORTING, T.TOBROKEN})
 UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
 ENDED: Final[Mapping[str, str]] = {
@@ -225,6 +227,8 @@ def _nucleus(facts: WhyFacts) -> Gate:
     title = "The task has a nucleus"
     if facts.status != T.ASSIGNING:
         says = f"its outputs are gathered at {facts.nucleus}" if facts.nucleus else NOT_GATHERED
+        if facts.nucleus and facts.not_gathered:
+            says = f"{facts.nucleus} gathers none of its outputs: {facts.not_gathered}"
         return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", says)
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:

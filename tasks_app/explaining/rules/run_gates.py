@@ -88,6 +88,10 @@ def by_running(facts: WhyFacts) -> Gate:
     if running:
         return Gate("running", title, "yes", "", f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}")
     waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
+    moving = jobs.get("transferring", 0)
+    if moving and not waiting and not started:
+        sentence = f"its payloads have ended: {facts.outgoing.of_jobs(moving)}"
+        return Gate("running", title, "no", job_refusal_codes.JOB_OUTPUT_MOVES, sentence)
     if ending and not waiting:
         return Gate(
             "running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are stored next"

@@ -13,6 +13,7 @@ from jedisite import refusals
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
+from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
 PILOT_SILENT_S: Final = SILENT_AFTER.total_seconds()
 """When no pilot has asked for so long, none asks now."""
@@ -222,6 +223,9 @@ class WhyFacts:
     agent: AgentFact | None = None
     claimed_by: str = ""
     nucleus: str = ""
+    not_gathered: str = ""
+    """Why its nucleus gathers none of its outputs; "" when it does."""
+    outgoing: UnderWay = NOTHING
     throttle: VerdictFact | None = None
     task_verdict: VerdictFact | None = None
     verdict: VerdictFact | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tasks_app.domain import words
 from tasks_app.domain.progress import Progress
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
+from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
 T = TaskStatus
 
@@ -40,7 +41,9 @@ WAITS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What the sentence is made of: `jobs` by status, `sites` that run some, `waits_for` says why no job is made."""
+    """What the sentence is made of: `jobs` by status, `sites` that run some, `waits_for` says why no job is made, `outgoing`
+    which outputs are gathered.
+    """
 
     status: str
     progress: Progress = field(default_factory=Progress)
@@ -49,6 +52,7 @@ class TaskFacts:
     error_dialog: str = ""
     waits_for: str = ""
     last_reason: str = ""
+    outgoing: UnderWay = NOTHING
 
 
 def status_line(facts: TaskFacts) -> str:
@@ -65,6 +69,7 @@ def status_line(facts: TaskFacts) -> str:
     running = facts.jobs.get(JobStatus.RUNNING, 0)
     starting = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT) - running
     building, lacking = facts.jobs.get(JobStatus.DEFINED, 0), facts.jobs.get(JobStatus.ASSIGNED, 0)
+    moving = facts.jobs.get(JobStatus.TRANSFERRING, 0)
     queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building - lacking
     if running or starting:
         where = f" at {words.plural(facts.sites, 'site')}" if facts.sites else ""
@@ -74,15 +79,21 @@ def status_line(facts: TaskFacts) -> str:
     if lacking:
         waits = "waits for its input" if lacking == 1 else "wait for their input"
         parts.append(f"{words.plural(lacking, 'job')} {waits} to be brought to the site")
+    if moving:
+        parts.append(facts.outgoing.of_jobs(moving))
     if building:
         waits = "waits for its library" if building == 1 else "wait for their library"
         parts.append(f"{words.plural(building, 'job')} {waits} to be built")
     wait = WAITS.get(facts.status, "")
+    if facts.status == T.READY and facts.progress.working and not facts.progress.waiting:
+        wait = ""  # all of it is in jobs: there is nothing left to make jobs of
     if facts.status == T.PENDING:
         wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits for its next retry").rstrip(".")
     if wait:
         parts.append(wait)
-    elif not running and not starting and not queued and not lacking and not building and facts.waits_for:
+    elif (
+        not running and not starting and not queued and not lacking and not moving and not building and facts.waits_for
+    ):
         parts.append(f"no job is queued: {_lower_first(facts.waits_for).rstrip('.')}")
     elif not parts:
         parts.append("no job has been made yet")

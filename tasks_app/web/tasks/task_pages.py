@@ -23,6 +23,8 @@ from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, Perio
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.transfers import link_use
+from tasks_app.transfers.rules.under_way import NOTHING
 from tasks_app.web.commands import command_buttons
 from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
@@ -82,6 +84,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         error_dialog=task.error_dialog or "",
         waits_for=_awaited(verdict, schedule),
         last_reason=last.reason if last is not None and last.status == task.status else "",
+        outgoing=link_use.outputs_of(task_id) if matrix.by_status.get(JobStatus.TRANSFERRING) else NOTHING,
     )
     context: dict[str, Any] = {
         "section": "tasks",

@@ -645,12 +645,15 @@ def test_tasks_of_a_resource_queue_compete_within_it_others_within_their_share()
         ("WORLD", "A", ["nucleus:A"], False),
         (None, "A", ["nucleus:A"], False),
         ("US", None, [None], False),
+        ("US", "A", [None], True),
+        ("US", "A", ["nucleus:A"], False),
     ],
 )
 def test_tasks_that_need_a_nucleus(
     cloud: str | None, nucleus: str | None, destinations: list[str | None], wanted: bool
 ) -> None:
     assert needs_nucleus(cloud, nucleus, destinations) is wanted
+    assert needs_nucleus(cloud, nucleus, destinations, is_brokered=False) is (wanted and bool(nucleus))
 
 
 def test_settings_are_those_of_the_share_and_the_vo() -> None:

@@ -146,7 +146,7 @@ CASES = [
     ),
     ("used up", replace(GOOD, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=()), "inputs", "input_used_up"),
     ("all in jobs, and they run", replace(GOOD, inputs=(NONE_LEFT,), verdict=REFUSED), "", ""),
-    ("all in jobs, the outputs move", replace(GOOD, inputs=(NONE_LEFT,), jobs={"transferring": 2}, pilots=()), "", ""),
+    ("all in jobs, they are recorded", replace(GOOD, inputs=(NONE_LEFT,), jobs={"holding": 2}, pilots=()), "", ""),
     (
         "all in jobs, queue offline",
         replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,)),
@@ -203,6 +203,13 @@ CASES = [
         "running",
         "share_is_zero",
     ),
+    (
+        "outputs wait to be gathered",
+        replace(GOOD, inputs=(NONE_LEFT,), jobs={"transferring": 4, "holding": 1}, pilots=()),
+        "running",
+        "job_output_moves",
+    ),
+    ("some run while outputs are gathered", replace(GOOD, jobs={"transferring": 4, "running": 1}, pilots=()), "", ""),
     ("none runs yet", replace(GOOD, jobs={"activated": 1}), "running", "no_job_runs"),
 ]
 

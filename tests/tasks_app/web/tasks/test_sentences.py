@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from tasks_app.domain.job_errors import main_error
 from tasks_app.domain.progress import Progress
 from tasks_app.domain.states import JobStatus, TaskStatus
+from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.web.tasks.sentences import TaskFacts, status_line
 
 HALF = Progress(total=100, finished=50, failed=2, working=10)
@@ -31,6 +32,22 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
         (
             TaskFacts("running", Progress(3), {"activated": 1, "assigned": 2}),
             "Running: 0 of 3 files finished; 1 job waits for a pilot; 2 jobs wait for their input to be brought to the site.",
+        ),
+        (
+            TaskFacts("running", Progress(4), {"transferring": 4}, outgoing=UnderWay(("NORTH_DISK",), 120_000_000)),
+            "Running: 0 of 4 files finished; 4 jobs wait for their outputs to be brought to NORTH_DISK, 120.0 MB left.",
+        ),
+        (
+            TaskFacts("running", Progress(1), {"transferring": 1}, waits_for="No site."),
+            "Running: 0 of 1 file finished; 1 job waits for its outputs to be brought to their destination.",
+        ),
+        (
+            TaskFacts("ready", Progress(20, 17, working=3), {"running": 3}, sites=1),
+            "Ready: 17 of 20 files finished, 3 in jobs; 3 jobs run at 1 site.",
+        ),
+        (
+            TaskFacts("ready", Progress(20, 16, working=3), {"running": 3}, sites=1),
+            "Ready: 16 of 20 files finished, 3 in jobs; 3 jobs run at 1 site; it waits for the job generator.",
         ),
         (
             TaskFacts("running", Progress(10), waits_for="All 3 sites were skipped: 2 low memory, 1 site offline."),

@@ -1,0 +1,26 @@
+"""What is said of outputs that wait to be gathered. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tasks_app.domain.words import plural, size
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """Where open rules bring outputs of a task, and the bytes of files that have not arrived."""
+
+    places: tuple[str, ...] = ()
+    bytes_left: int = 0
+
+    def of_jobs(self, jobs: int) -> str:
+        """That so many jobs are `transferring`."""
+        where = " and ".join(self.places) if len(self.places) < 3 else f"{len(self.places)} storages"
+        wait = "waits for its" if jobs == 1 else "wait for their"
+        left = f", {size(self.bytes_left)} left" if self.bytes_left else ""
+        return f"{plural(jobs, 'job')} {wait} outputs to be brought to {where or 'their destination'}{left}"
+
+
+NOTHING: Final = UnderWay()
