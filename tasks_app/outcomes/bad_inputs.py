@@ -59,7 +59,7 @@ def check(jobs: Iterable[int]) -> int:
         for place in replicas.readable(places[one.scope, one.lfn], stores):
             if place.url != one.url:
                 continue
-            if fault := _fault(one, stores[place.endpoint]):
+            if fault := fault_at(one, stores[place.endpoint]):
                 found.append((place, f"a job could not read it: {fault}"))
             elif one.size > MOST_BYTES and not stores[place.endpoint].is_tape:
                 large.append((one, place.endpoint))
@@ -87,14 +87,14 @@ def _have_compared(cursor: psycopg.Cursor[Any], large: list[tuple[Suspect, str]]
             add_rules(cursor, [Wanted(TransferKind.COPY, endpoint, [file])])
 
 
-def _fault(one: Suspect, store: Storage) -> str:
-    """What is wrong with a copy; "" when it is good, or cannot be looked at."""
+def fault_at(one: Suspect, store: Storage) -> str | None:
+    """What is wrong with a copy; "" when it is good, None when it cannot be looked at."""
     try:
         _, stream = open_led_to(file_copies.place_of(store.path, one.scope, one.lfn).path)
     except FileNotFoundError:
         return "it is not in the storage"
     except (OSError, ValueError, NoCopyError):
-        return ""
+        return None
     with stream:
         content = Content(one.size, one.adler32)
         return content.fault(stream) if one.size <= MOST_BYTES else content.size_fault(stream)

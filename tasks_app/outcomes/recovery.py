@@ -26,6 +26,7 @@ from tasks_app.lifecycle import dataset_moves, file_recovery, task_moves
 from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
+from tasks_app.outcomes.kept_copies import kept_of, read_instead
 from tasks_app.outcomes.lost_outputs import count_files, lose, remove
 from tasks_app.outcomes.recovery_chains import chain
 from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery
@@ -57,7 +58,31 @@ def recover(
     Inputs that are gone too are made again first, by the tasks that made them, and so on: `may` says which of those the
     caller may command. With `dry_run` nothing is changed. Raises CannotRecoverError for a name that the task did not make, for a
     state of a task in which it cannot be done, and for inputs that nobody can make again.
+    Files of which a storage of this machine has a good copy are not made again: that copy is read from now on.
     """
+    kept = kept_of(task_id, names, dataset)
+    lost = set(names) - kept.keys()
+    if lost or not kept:
+        found = _recover(task_id, lost, by=by, reason=reason, dataset=dataset, dry_run=dry_run, may=may)
+    else:
+        found = Recovery(task_id, Task.objects.only("status").get(pk=task_id).status, [], [], [], [])
+    found.kept.extend(kept.values())
+    if kept and not dry_run:
+        read_instead(kept.values())
+        audit.record(by, "recover", "task", task_id, reason=reason, details={"kept": sorted(kept)[:100]})
+    return found
+
+
+def _recover(
+    task_id: int,
+    names: Collection[str],
+    *,
+    by: str,
+    reason: str,
+    dataset: str | None,
+    dry_run: bool,
+    may: Callable[[Task], bool],
+) -> Recovery:
     with transaction.atomic(), hot_cursor() as cursor:
         # Who is to be locked is found without locks, since these are taken in order; what is done is decided under them.
         tasks = [found.task_id for found in chain(cursor, task_id, names, dataset, may)]

@@ -12,6 +12,7 @@ from jedisite.database.sql import numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.models import Task
+from tasks_app.outcomes.kept_copies import Kept
 from tasks_app.outcomes.lost_outputs import LostOutput
 
 REOPENED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED})
@@ -52,7 +53,7 @@ class Recovery:
 
     `lost` were named; `also_lost` were made by the same jobs; `inputs` are processed again; those that are `gone` come back
     under other names from the `makers`, which make them again first; `readers` are tasks that still have lost files before
-    them, with how many.
+    them, with how many. Those that are `kept` were named, and a storage has them: nothing is done for them but that.
     """
 
     task_id: int
@@ -64,6 +65,7 @@ class Recovery:
     gone: list[InputAgain] = field(default_factory=list)
     makers: list[Recovery] = field(default_factory=list)
     readers: dict[int, int] = field(default_factory=dict)
+    kept: list[Kept] = field(default_factory=list)
 
     @property
     def all_lost(self) -> list[LostOutput]:
@@ -71,11 +73,14 @@ class Recovery:
 
     @property
     def reopens(self) -> bool:
-        return self.status in REOPENED
+        return bool(self.lost) and self.status in REOPENED
 
     def sentences(self) -> list[str]:
         """What people read: one line each for the files, the jobs, the inputs, the task and its readers."""
-        lines = [f"{len(self.lost)} lost: {some(o.lfn for o in self.lost)}"]
+        kept = [one.sentence() for one in self.kept]
+        if not self.lost:
+            return [*kept, f"nothing is made again: task {self.task_id} stays {self.status}"]
+        lines = [*kept, f"{len(self.lost)} lost: {some(o.lfn for o in self.lost)}"]
         if self.also_lost:
             lines.append(f"{len(self.also_lost)} more made by the same jobs: {some(o.lfn for o in self.also_lost)}")
         lines.append(f"{plural(len(self.jobs), 'job')} made them: {some(map(str, self.jobs))}")

@@ -14,6 +14,7 @@ from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import plural
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskParams
+from tasks_app.outcomes.kept_copies import kept_of
 from tasks_app.outcomes.lost_outputs import lose_outputs
 from tasks_app.outcomes.recovery import lock, tell_readers
 from tasks_app.outcomes.recovery_chains import chain
@@ -50,6 +51,12 @@ def recover_as_task(
     What these jobs made besides is taken away, as by `recover`. Raises CannotRecoverError as `recover` does, and for jobs
     whose work another task cannot do.
     """
+    kept = kept_of(task_id, names, dataset)
+    if kept:
+        named = "; ".join(one.sentence() for one in kept.values())
+        raise CannotRecoverError(
+            f"{named}; leave what is not lost out, or recover without a new task, which then reads it there"
+        )
     with transaction.atomic(), hot_cursor() as cursor:
         readers = lock(cursor, [task_id])
         found, *makers = chain(cursor, task_id, names, dataset, lambda task: True)

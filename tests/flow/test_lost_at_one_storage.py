@@ -1,0 +1,109 @@
+"""Files that are gone from one storage of this machine, and of which another one has a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from brokerage_app.grid import configured
+from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local_files import file_url, path_of
+from tasks_app.models import CatalogueFile, FileReplica, JobFile
+from tasks_app.outcomes.recovery import recover
+from tests.flow.driving import add_queue, parameters, reads, settle, states, status, submit
+from tests.flow.real_pilot import RealPilot
+from tests.tasks_app.transfers.storage_scene import Storages
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+@pytest.fixture
+def site(tmp_path: Path, settings: Any, books: None) -> Iterator[Storages]:
+    """Two queues, each with a storage of its own on this machine."""
+    configured.forget()
+    Queue.objects.all().delete()
+    found = Storages(tmp_path, timezone.now())
+    settings.JEDI_STORAGE = found.root / "LOCAL_SE"
+    for name, endpoint in (("NORTH", "LOCAL_SE"), ("SOUTH", "SOUTH_DISK")):
+        found.add(endpoint, name, space_total_gb=2e6, space_free_gb=5e5)
+        disk = StorageEndpoint.objects.get(name=endpoint)
+        queue = add_queue(f"{name}_Q", site_name=name, capability="", storage=disk)
+        QueueEndpoint.objects.create(queue=queue, endpoint=disk, order_read=1, order_write=1)
+    configured.forget()
+    yield found
+    configured.forget()
+
+
+def made_in_the_north(site: Storages, files: int = 2) -> int:
+    site.dataset("lab.in", "LOCAL_SE", [f"in{n}" for n in range(files)])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, site="NORTH_Q"))
+    settle(RealPilot(site="NORTH_Q").work)
+    assert status(made) == "done"
+    return made
+
+
+def copied_south(site: Storages, lfn: str) -> Path:
+    """A further replica of an output, as the mover makes it."""
+    file = CatalogueFile.objects.get(lfn=lfn)
+    place = storage_path(site.root / "SOUTH_DISK", file.scope, lfn)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(path_of(file.url).read_bytes())
+    FileReplica.objects.create(scope=file.scope, lfn=lfn, endpoint="SOUTH_DISK", url=file_url(place))
+    return place
+
+
+def test_a_file_that_another_storage_has_is_read_there_and_not_made_again(site: Storages) -> None:
+    made = made_in_the_north(site)
+    lfn = "lab.t.000001.root"
+    kept = copied_south(site, lfn)
+    path_of(CatalogueFile.objects.get(lfn=lfn).url).unlink()
+    said = StringIO()
+    call_command("recover_lost_files", str(made), "--files", lfn, "--dry-run", stdout=said)
+    sentences = [
+        f"{lfn} is not lost: SOUTH_DISK has a good copy, which is read instead of that in LOCAL_SE; it is not made again",
+        f"nothing is made again: task {made} stays done",
+    ]
+    assert said.getvalue().splitlines() == [*sentences, "nothing was changed"]
+    assert CatalogueFile.objects.get(lfn=lfn).endpoint == "LOCAL_SE"
+    assert recover(made, [lfn], by="olga").sentences() == sentences
+    assert status(made) == "done" and kept.is_file()
+    found = CatalogueFile.objects.get(lfn=lfn)
+    assert (found.endpoint, found.url) == ("SOUTH_DISK", file_url(kept))
+    assert set(FileReplica.objects.filter(lfn=lfn).values_list("endpoint", "status")) == {("LOCAL_SE", "bad")}
+    assert not recover(made, [lfn], by="olga").lost and kept.is_file(), "called lost once more, it is kept once more"
+    reader = submit(parameters("lab.c", reads("lab.t.out"), nFilesPerJob=2, site="SOUTH_Q"))
+    settle(RealPilot(site="SOUTH_Q").work)
+    assert JobFile.objects.get(task_id=reader, type="input", lfn=lfn).surl == file_url(kept)
+
+
+def test_only_what_no_storage_has_is_made_again(site: Storages) -> None:
+    made = made_in_the_north(site)
+    copies = [copied_south(site, f"lab.t.00000{n}.root") for n in (1, 2)]
+    for file in CatalogueFile.objects.filter(dataset__name="lab.t.out"):
+        path_of(file.url).unlink()
+    copies[1].write_bytes(b"rubbish")
+    found = recover(made, ["lab.t.000001.root", "lab:lab.t.000002.root"], by="olga")
+    assert [o.lfn for o in found.lost] == ["lab.t.000002.root"] and [one.lfn for one in found.kept] == [
+        "lab.t.000001.root"
+    ]
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), states(made)) == ("done", {"finished": 3})
+    assert [path.is_file() for path in copies] == [True, False]
+    left = set(CatalogueFile.objects.filter(dataset__name="lab.t.out").values_list("lfn", "endpoint"))
+    assert left == {("lab.t.000001.root", "SOUTH_DISK"), ("lab.t.000003.root", "LOCAL_SE")}
+
+
+def test_a_file_that_is_where_it_was_made_is_not_taken_away_for_being_called_lost(site: Storages) -> None:
+    made = made_in_the_north(site)
+    lfn = "lab.t.000001.root"
+    place = path_of(CatalogueFile.objects.get(lfn=lfn).url)
+    found = recover(made, [lfn], by="olga")
+    assert found.sentences()[0] == f"{lfn} is not lost: LOCAL_SE has it as its job made it; it is not made again"
+    assert place.is_file() and status(made) == "done" and not FileReplica.objects.exists()
