@@ -153,11 +153,6 @@ def handed_out(made: SimpleNamespace, draw: int = BY_SHARE, **columns: Any) -> T
     return two_jobs(made, fetch, "activated", status="activated", site="SITE_A", **columns)
 
 
-@at("tasks_app/lifecycle/job_handout.py:BY_PRIORITY")
-def jobs_by_priority(made: SimpleNamespace) -> Taken:
-    return handed_out(made)
-
-
 @at("tasks_app/lifecycle/job_handout.py:BY_NUMBER")
 def jobs_by_age(made: SimpleNamespace) -> Taken:
     GlobalShare.objects.create(name="A", value=100)

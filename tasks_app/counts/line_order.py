@@ -33,13 +33,18 @@ SELECT j.{of}, sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(first)s)),
 
 @dataclass(frozen=True)
 class LineOrder:
-    """Lines in the order in which their jobs are sent; jobs in others come after them."""
+    """Lines in the order in which their jobs are sent, that of urgent ones first; jobs in others come after them, by priority."""
 
     names: tuple[str, ...]
 
     @cached_property
     def places(self) -> Mapping[str | None, int]:
         return {name: place for place, name in enumerate(self.names)}
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether anything is served by shares; else jobs that are not urgent go by priority alone."""
+        return len(self.names) > 1
 
     @property
     def is_of_queues(self) -> bool:
@@ -56,11 +61,11 @@ class LineOrder:
 
 
 _lock = threading.Lock()
-_kept: tuple[float, LineOrder | None] | None = None
+_kept: tuple[float, LineOrder] | None = None
 
 
-def line_order() -> LineOrder | None:
-    """The present order, at most CACHE_S old, or a little older while another thread reads it; None without shares."""
+def line_order() -> LineOrder:
+    """The present order, at most CACHE_S old, or a little older while another thread reads it."""
     global _kept
     kept = _kept
     if kept is not None and time.monotonic() - kept[0] < CACHE_S:
@@ -70,9 +75,9 @@ def line_order() -> LineOrder | None:
     if kept is None:
         _lock.acquire()
     try:
-        if _kept is kept:
+        if _kept is kept or _kept is None:
             _kept = (time.monotonic(), read())
-        return _kept[1] if _kept else None
+        return _kept[1]
     finally:
         _lock.release()
 
@@ -83,14 +88,16 @@ def forget() -> None:
     _kept = None
 
 
-def read() -> LineOrder | None:
-    """The order by what is executing and queued now: of global shares or, where there is no tree of them, of work queues."""
+def read() -> LineOrder:
+    """The order by what is executing and queued now: of global shares or, where there is no tree of them, of work queues.
+
+    Where these have no shares either, only urgent jobs have a line."""
     tree = installed_policy.share_tree()
     if tree:
         return LineOrder((URGENT, *map(of_share, tree.serving_order(*powers_of_shares()))))
     queues = installed_policy.queue_rows()
     if all(row.share is None for row in queues):
-        return None
+        return LineOrder((URGENT,))
     return LineOrder((URGENT, *map(of_queue, serving_order(queues, *powers_of_queues()))))
 
 

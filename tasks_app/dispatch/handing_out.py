@@ -28,7 +28,7 @@ from tasks_app.dispatch.queue_storages import at_queue
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.domain.lines import of_job
 from tasks_app.domain.range_jobs import CLONE
-from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, BY_PRIORITY, HAND_OUT
+from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, HAND_OUT
 from tasks_app.lifecycle.job_hooks import too_late
 
 FULL_SCAN_EVERY_S = 0.5
@@ -51,7 +51,7 @@ Key = tuple[str, str, bool, bool]
 
 @dataclass(slots=True)
 class _Hint:
-    """The place of the last job handed out, and the order of lines that it belongs to."""
+    """The place of the last job handed out, and the order of lines that it belongs to; None: by number."""
 
     place: Place
     order: LineOrder | None
@@ -107,17 +107,17 @@ class Request:
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     """Claim up to `count` activated jobs of a queue and describe each as PanDA's pilots read it.
 
-    Without shares those of the highest priority go first. With them, those of urgent tasks do, then those of the most
-    under-used global share or, where there is no tree of shares, work queue, in it by priority; but when `draw`, a chance
-    number of 0 to 99, is not above SLOPPY_DISPATCH_RATIO, those that are oldest.
+    Those of urgent tasks go first. The others go by priority, where there are shares only within the most under-used
+    global share or, where there is no tree of shares, work queue; but when `draw`, a chance number of 0 to 99, is not above
+    SLOPPY_DISPATCH_RATIO, those that are oldest go first.
 
     The same secret holds for all jobs of one call.
     """
     secret = secrets.token_urlsafe(32) if request.with_secret else ""
     digest = hashlib.sha256(secret.encode()).digest() if secret else None
     order, at = line_order(), at_queue(request.site)
-    sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
-    rows = _claim(request, digest, None if sloppy else order, sloppy)
+    sloppy = order.has_shares and is_sloppy(randrange(100) if draw is None else draw)
+    rows = _claim(request, digest, None if sloppy else order)
     if clones := [row[_NUMBER] for row in rows if row[_EVENTS] == CLONE]:
         late = too_late(clones)
         rows = [row for row in rows if row[_NUMBER] not in late]
@@ -138,17 +138,18 @@ def is_sloppy(draw: int) -> bool:
     return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
 
 
-def _claim(request: Request, digest: bytes | None, order: LineOrder | None, sloppy: bool) -> list[Row]:
-    key = (request.site, request.label, sloppy, request.administrators_only)
+def _claim(request: Request, digest: bytes | None, order: LineOrder | None) -> list[Row]:
+    """Without an order the oldest go first."""
+    key = (request.site, request.label, order is None, request.administrators_only)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
     if hint is not None and now < hint.full_scan_at and hint.order is order:
-        rows = _run(request, digest, order, sloppy, hint.place)
+        rows = _run(request, digest, order, hint.place)
         if rows:
             _remember(key, rows, order, hint.full_scan_at)
             return rows
-    rows = _run(request, digest, order, sloppy, FIRST)
+    rows = _run(request, digest, order, FIRST)
     _remember(key, rows, order, now + FULL_SCAN_EVERY_S)
     return rows
 
@@ -156,21 +157,19 @@ def _claim(request: Request, digest: bytes | None, order: LineOrder | None, slop
 def _remember(key: Key, rows: list[Row], order: LineOrder | None, full_scan_at: float) -> None:
     with _guard:
         if rows:
-            _hints[key] = _Hint(_place(rows[-1], order, key[2]), order, full_scan_at)
+            _hints[key] = _Hint(_place(rows[-1], order), order, full_scan_at)
         else:
             _hints.pop(key, None)
 
 
-def _place(row: Row, order: LineOrder | None, sloppy: bool) -> Place:
-    if sloppy:
-        return 0, 0, row[_NUMBER]
+def _place(row: Row, order: LineOrder | None) -> Place:
     if order is None:
-        return 0, -row[_PRIORITY], row[_NUMBER]
+        return 0, 0, row[_NUMBER]
     line = of_job(row[_PROCESSING], row[_HANDLING], row[_SHARE], row[_WORK_QUEUE])
     return order.place_of(line), -row[_PRIORITY], row[_NUMBER]
 
 
-def _run(request: Request, digest: bytes | None, order: LineOrder | None, sloppy: bool, after: Place) -> list[Row]:
+def _run(request: Request, digest: bytes | None, order: LineOrder | None, after: Place) -> list[Row]:
     line, priority, job_id = after
     values: dict[str, Any] = {
         "site": request.site,
@@ -191,9 +190,9 @@ def _run(request: Request, digest: bytes | None, order: LineOrder | None, sloppy
             "other_priority": Int8(priority if past_lines else FIRST[1]),
             "other_job": Int8(job_id if past_lines else FIRST[2]),
         }
-    chosen = BY_NUMBER if sloppy else BY_PRIORITY if order is None else BY_LINE
+    chosen = BY_NUMBER if order is None else BY_LINE
     with hot_cursor() as cursor:
         cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
         rows = cursor.fetchall()
     # The server returns them in any order.
-    return rows if len(rows) < 2 else sorted(rows, key=lambda row: _place(row, order, sloppy))
+    return rows if len(rows) < 2 else sorted(rows, key=lambda row: _place(row, order))

@@ -202,18 +202,19 @@ def choice_of(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | No
 def _queue(job: JobColumns) -> QueueFact:
     """What is sent before a job at its site: line after line, in each by priority and age. Of the same label or not."""
     order, line = line_order(), of_job(job.processing_type, job.special_handling, job.gshare, job.work_queue_id)
-    before = list(order.names[: order.place_of(line)]) if order else []
+    before = list(order.names[: order.place_of(line)])
     values = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id, "line": line, "before": before}
-    of_line = "" if order is None else _OF_LINE if line in order.places else _OF_NO_LINE
+    of_line = _OF_LINE if line in order.places else _OF_NO_LINE
     with connection.cursor() as cursor:
         cursor.execute(_OWN.format(of_line=of_line), values)
         own = cursor.fetchone()[0]
         if not before:
-            return QueueFact(own=own, urgent=None if order and line == URGENT else 0)
+            return QueueFact(own=own, urgent=None)
         cursor.execute(_BEFORE, values)
         jobs = dict(cursor.fetchall())
     urgent = jobs.pop(URGENT, 0)
-    kind, first = ("work queue" if order and order.is_of_queues else "share"), next(iter(jobs), "")
+    kind = "" if not order.has_shares else "work queue" if order.is_of_queues else "share"
+    first = next(iter(jobs), "")
     if first and kind == "work queue":
         first = WorkQueue.objects.filter(pk=queue_of(first) or 0).values_list("name", flat=True).first() or first
     return QueueFact(sum(jobs.values()), first.removeprefix(of_share("")), own, urgent, kind)

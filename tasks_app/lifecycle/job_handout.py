@@ -31,13 +31,6 @@ _WAITING = f"""
     SELECT pandaid FROM jobs
      WHERE computingsite = %(site)s AND {before(JobStatus.SENT)}
        AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s){{whose}}"""
-# The most urgent first.
-BY_PRIORITY = (
-    _WAITING
-    + """
-       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
-)
 # The oldest first.
 BY_NUMBER = (
     _WAITING

@@ -116,7 +116,11 @@ IDENTITY: Sequence[Key] = (
     _text("transUses", 64, "Software release"),
     _text("transHome", 128, "Software cache that holds the transformation"),
     _text("transPath", 128, "Transformation to run: a name served by this site, or a URL"),
-    _text("processingType", 64, "Type of processing; jobs of the type urgent are sent before those of all shares"),
+    _text(
+        "processingType",
+        64,
+        "Type of processing; jobs of the type urgent, for which the production right is needed, are sent before all others",
+    ),
     _text("framework", 50, "Program that submitted the task"),
     _text("workingGroup", 32, "Working group that owns the task"),
     _text("countryGroup", 20, "Country group of the user"),

@@ -173,7 +173,7 @@ def _check_rights(params: TaskParams, faults: Faults) -> None:
             f"{shown(label)} needs the production right; without it, tasks are {' or '.join(LABELS_FOR_ALL)}.",
         )
     if params.text("processingType") == URGENT:
-        says = f"Jobs of {URGENT} tasks are sent before those of all shares, for which you need the production right."
+        says = f"Jobs of {URGENT} tasks are sent before all others, for which you need the production right."
         faults.add("processingType", "right", says)
     if params.task_type.lower() == "prod":
         faults.add("taskType", "right", "Tasks of type prod need the production right.")

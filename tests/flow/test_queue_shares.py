@@ -17,7 +17,8 @@ from tasks_app.generation.throttle import decide
 from tasks_app.generation.turns_by_configuration import turns_of
 from tasks_app.lifecycle import claims
 from tasks_app.models import Job, Task
-from tests.flow.driving import jobs, task, wake
+from tests.flow.driving import jobs, parameters, settle, task, wake
+from tests.flow.pilot import Pilot
 from tests.flow.test_throttle import configure, queue_users, ready_task, work_queue
 
 pytestmark = [pytest.mark.usefixtures("books"), pytest.mark.usefixtures("no_audit_of_crowds")]
@@ -105,3 +106,17 @@ def test_inside_a_partition_the_sub_queue_with_fewest_jobs_for_its_share_comes_f
     assert in_turn() == tasks[::-1], "2 of 30 wait, and 8 of 70"
     queue_users(right, 2)
     assert in_turn() == tasks
+
+
+def test_an_urgent_task_that_a_production_manager_submits_is_sent_first_on_a_site_without_shares(api: Any) -> None:
+    def submitted(name: str, priority: int, **more: Any) -> int:
+        values = {"userName": "production", "taskPriority": priority, **more}
+        body = parameters(name, noInput=True, nEvents=1, nEventsPerJob=1, **values)
+        answer = api("production").post("/api/v2/tasks/", body, "application/json")
+        assert answer.status_code == 201, answer.json()["errors"]
+        return int(answer.json()["id"])
+
+    usual = submitted("user.production.usual", 2000)
+    urgent = submitted("user.production.urgent", 50, processingType="urgent")
+    settle()
+    assert [int(job["taskID"]) for job in Pilot().fetch(2)] == [urgent, usual]

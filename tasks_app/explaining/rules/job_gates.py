@@ -50,8 +50,8 @@ class QueueFact:
     """Activated jobs of the site that are sent before this one, each number counted up to CAP.
 
     shares   of shares that are served before its own, `first` of them the next; own: of its own share
-    urgent   those that overtake all shares; None when it is one of them
-    kind     what has shares: "share" of the tree, or "work queue"
+    urgent   those that overtake all others; None when it is one of them
+    kind     what has shares: "share" of the tree, or "work queue"; "" where nothing has, and priority alone decides
     """
 
     shares: int = 0
@@ -223,12 +223,12 @@ def _turn(facts: JobFacts) -> Gate:
 def _ahead(queue: QueueFact) -> Iterator[str]:
     """What goes first."""
     if queue.own:
-        whose = " of urgent tasks" if queue.urgent is None else f" of its {queue.kind}"
+        whose = " of urgent tasks" if queue.urgent is None else f" of its {queue.kind}" if queue.kind else ""
         why = "it has a higher priority, or the same and is older"
         why = why if queue.own == 1 else "they have a higher priority, or the same and are older"
         yield f"{_jobs(queue.own, whose)}: {why}"
     if queue.urgent:
-        yield f"{_jobs(queue.urgent, ' of urgent tasks')}, before all {queue.kind}s"
+        yield f"{_jobs(queue.urgent, ' of urgent tasks')}, before all {queue.kind or 'other'}s"
     if queue.shares:
         yield f"{_jobs(queue.shares, f' of {queue.kind}s that are served before')}, of {queue.first} the next"
 

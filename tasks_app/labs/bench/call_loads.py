@@ -236,7 +236,7 @@ def _claiming(jobs: range) -> Made:
         def step() -> int:
             digest = hashlib.sha256(secrets.token_bytes(32)).digest()
             request = handing_out.Request(next(names), "user", 1, "node001.bench", "12345")
-            return len(handing_out._claim(request, digest, None, sloppy=False))
+            return len(handing_out._claim(request, digest, line_order.line_order()))
 
         return step
 

@@ -18,7 +18,7 @@ GLOSSARY: Final = (
     Term(
         "Consumer",
         "A job of event service: it takes event ranges of an input until none is left, and several may work on one "
-        "input. This site does not offer event service.",
+        "input. A merge job makes the outputs of what they have done.",
     ),
     Term(
         "Dataset",
@@ -27,8 +27,8 @@ GLOSSARY: Final = (
     ),
     Term(
         "Event range",
-        "A few neighbouring events of a file that event service hands out as one piece of work. This site does not "
-        "offer event service.",
+        "A few neighbouring events of a file that event service hands out as one piece of work. What is done of it "
+        "stays done when its job is lost. A task has event service with nEventsPerWorker.",
     ),
     Term(
         "File record",
@@ -51,8 +51,7 @@ GLOSSARY: Final = (
     ),
     Term(
         "Jumbo job",
-        "A large job of event service that takes event ranges from many inputs of a task. This site does not offer "
-        "event service.",
+        "A large job of event service that takes event ranges from many inputs of a task, at queues kept for such jobs.",
     ),
     Term(
         "Nucleus",

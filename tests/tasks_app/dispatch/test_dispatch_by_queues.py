@@ -50,7 +50,7 @@ def order(names: Mapping[str, int]) -> list[str]:
     line_order.forget()
     of = {f"queue:{number}": name for name, number in names.items()}
     found = line_order.line_order()
-    return [of.get(line, line) for line in found.names] if found else []
+    return [of.get(line, line) for line in found.names]
 
 
 @pytest.fixture
@@ -161,8 +161,18 @@ def test_queues_asked_first_come_first_among_equals() -> None:
 def test_where_no_queue_has_a_share_priority_alone_decides() -> None:
     ids = waiting(queue("A", None), queue("B", None))
     Job.objects.filter(pk=ids[1]).update(current_priority=900)
-    assert line_order.line_order() is None
+    assert not line_order.line_order().has_shares
     assert drain(draw=BY_AGE) == [ids[1], ids[0]]
+
+
+@pytest.mark.parametrize("draw", [BY_AGE, BY_SHARES])
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_urgent_jobs_overtake_all_priorities_where_nothing_has_a_share(count: int, draw: int) -> None:
+    ids = waiting(queue("A", None), None, None, None)
+    Job.objects.filter(pk=ids[1]).update(current_priority=2000)
+    Job.objects.filter(pk=ids[2]).update(processing_type="urgent", current_priority=50)
+    Job.objects.filter(pk=ids[3]).update(special_handling="urgent", current_priority=100)
+    assert drain(count, draw) == [ids[3], ids[2], ids[1], ids[0]]
 
 
 def test_where_there_is_a_tree_the_shares_of_queues_only_inform(flat: dict[str, int]) -> None:

@@ -61,7 +61,7 @@ def test_the_most_under_used_share_is_served_first(shares: None) -> None:
     running("B", 35)
     running("C", 5)
     ids = waiting("A", "B", "C", "A", "B", "C")
-    assert line_order.line_order().names == ("urgent", "share:Test", "share:C", "share:A", "share:B")  # type: ignore[union-attr]
+    assert line_order.line_order().names == ("urgent", "share:Test", "share:C", "share:A", "share:B")
     assert [fetch()[0] for _ in range(3)] == [ids[2], ids[5], ids[0]]
     assert fetch(5) == [ids[3], ids[1], ids[4]]
 
@@ -94,7 +94,6 @@ def test_a_call_for_several_jobs_takes_what_a_share_has_and_goes_on_with_the_nex
     running("A", 90)
     ids = waiting("A", "B", "C", None, "B", "A", "gone", "C")
     order = line_order.line_order()
-    assert order is not None
     names = Job.objects.in_bulk(ids)
     expected = sorted(ids, key=lambda job: (order.place_of(of_share(names[job].gshare or "")), job))
     assert fetch(count) == expected[:count]
@@ -179,13 +178,6 @@ def test_urgent_jobs_overtake_all_shares(shares: None) -> None:
     Job.objects.filter(pk=ids[1]).update(current_priority=9000)
     assert fetch() == [ids[2]], "its share has far more than its part"
     assert drain() == [ids[3], ids[0], ids[1], ids[4]]
-
-
-def test_without_shares_urgent_jobs_go_by_their_priority(tables: None) -> None:
-    ids = waiting(None, None)
-    Job.objects.filter(pk=ids[0]).update(processing_type="urgent")
-    Job.objects.filter(pk=ids[1]).update(current_priority=900)
-    assert drain() == [ids[1], ids[0]]
 
 
 @pytest.mark.parametrize(

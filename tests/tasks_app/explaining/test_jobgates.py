@@ -112,6 +112,11 @@ def test_gates_say_their_numbers() -> None:
     assert one["turn"] == "1 job of its share goes first: it has a higher priority, or the same and is older"
     one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(1, "MC", 0)))}
     assert one["turn"] == "1 job of shares that are served before goes first, of MC the next"
+    no_shares = replace(ACTIVE, queue=QueueFact(0, "", 1, urgent=2, kind=""))
+    says = "2 jobs of urgent tasks go first, before all others"
+    assert {gate.name: gate.sentence for gate in walk(no_shares)}["turn"] == (
+        f"1 job goes first: it has a higher priority, or the same and is older; {says}"
+    )
 
 
 def test_all_gates_of_all_states_carry_registered_codes() -> None:

@@ -93,4 +93,5 @@ def test_the_glossary_defines_each_word_once_and_the_help_leads_to_it(make_user:
     client.force_login(make_user("ada"))  # type: ignore[arg-type]
     page = html.unescape(client.get("/help/glossary/").content.decode())
     assert all(term.meaning in page and f'id="{term.slug}"' in page for term in GLOSSARY)
+    assert "does not offer" not in page, "words that are not of this site have no place here"
     assert "/help/glossary/" in client.get("/help/").content.decode()
