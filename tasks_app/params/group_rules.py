@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tasks_app.params.faults import Faults, join_path, shown
@@ -42,9 +43,9 @@ _CHOOSES: Final = (
 def groups(params: TaskParams, faults: Faults) -> None:
     """Every group can become jobs that read all of its files; what would cut groups or leave files of them out is refused."""
     xml, mode = params.text("loadXML"), params.whole("groupBoundaryID")
-    listed = [item for item in _inputs(params) if item.file_groups]
+    listed = [(item, numbers) for item in _inputs(params) if (numbers := item.file_groups)]
     if not xml and mode is None:
-        for item in listed:
+        for item, _ in listed:
             said = "boundaryID has no effect without groupBoundaryID, which says what a group means for jobs."
             faults.add(join_path(item.where, "files"), "groups", said)
         return
@@ -76,8 +77,8 @@ def groups(params: TaskParams, faults: Faults) -> None:
         faults.add(
             "groupBoundaryID", "groups", "There are no files to be grouped: give loadXML, whose groups need none."
         )
-    for item in listed:
-        _check_listed(item, whole, faults)
+    for item, numbers in listed:
+        _check_listed(item, numbers, whole, faults)
 
 
 def blocks(params: TaskParams, faults: Faults) -> None:
@@ -96,17 +97,14 @@ def _inputs(params: TaskParams) -> list[Item]:
     return [item for item in params.items if item.is_template and item.param_type in ("input", "pseudo_input")]
 
 
-def _check_listed(item: Item, whole: bool, faults: Faults) -> None:
-    """Groups by `boundaryID` of the files that an item lists."""
+def _check_listed(item: Item, groups_of: Mapping[str, Sequence[int]], whole: bool, faults: Faults) -> None:
+    """Groups by `boundaryID` of the files that an item lists: `groups_of` has those of each file."""
     where = join_path(item.where, "files")
-    lacking = next((lfn for lfn in item.named_files if lfn not in item.file_groups), None)
-    if lacking is not None:
-        faults.add(
-            item.named_files[lacking],
-            "groups",
-            f"{shown(lacking)} has no boundaryID, and other files of the list have.",
-        )
-    sizes = Counter(number for numbers in item.file_groups.values() for number in numbers)
+    for lfn, field in item.named_files.items():
+        if lfn not in groups_of:
+            faults.add(field, "groups", f"{shown(lfn)} has no boundaryID, and other files of the list have.")
+            break
+    sizes = Counter(number for numbers in groups_of.values() for number in numbers)
     if whole and sizes:
         number, files = max(sizes.items(), key=lambda pair: pair[1])
         if files > MOST_FILES:

@@ -2,7 +2,8 @@
 
 Each `<job>` of the XML is a group. Its number, counted from 0, is the boundary of its files, and it may have a command and
 outputs of its own. The XML is hostile: a document type, and with it every entity, is refused before anything of it is read;
-size, depth and the numbers of elements, groups, files and outputs are bounded.
+size, depth and the numbers of elements, datasets, groups, files and outputs are bounded, and reading takes steps in proportion
+to the XML.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 from urllib.parse import quote
 from xml.parsers import expat
 
-from jedisite.vocabulary.words import is_one_line
+from jedisite.vocabulary.words import is_one_line, thousands
 from tasks_app.params.filelists import why_not_carried
 
 LONGEST_XML: Final = 1_000_000
@@ -25,8 +26,14 @@ MOST_ELEMENTS: Final = 60_000
 MOST_GROUPS: Final = 10_000
 MOST_FILES: Final = 1000
 """Files of one group, of all its datasets together: a job reads no more."""
+MOST_DATASETS: Final = 1000
+"""That stand outside of the groups, for all of them."""
 MOST_OUTPUTS: Final = 100
+MOST_OUTPUTS_IN_ALL: Final = 100_000
+"""Of all groups together: an output for all of them counts in each."""
 LONGEST_OUTPUT: Final = 150
+LONGEST_PREPEND: Final = 255
+"""No name of a file is longer."""
 LONGEST_COMMAND: Final = 20_000
 _TRUE: Final = frozenset({"1", "true", "True", "TRUE", "yes", "Yes", "YES"})
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
@@ -69,7 +76,7 @@ class JobGroup:
         return [f".{self.prepend}.{name}" if self.prepend else f".{name}" for name in self.outputs]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobGroups:
     """All groups in order. `many_times`: datasets whose files every group reads; `one_time`: each file in one group only."""
 
@@ -78,18 +85,19 @@ class JobGroups:
     many_times: frozenset[str] = frozenset()
     one_time: frozenset[str] = frozenset()
 
-    @property
-    def datasets(self) -> list[str]:
-        """Every dataset of which some group names files."""
-        return list(dict.fromkeys(name for group in self.groups for name in group.files))
+    def of_dataset(self, dataset: str) -> Mapping[str, Sequence[int]]:
+        """Which groups each file of a dataset belongs to; empty for a dataset of which no group names files."""
+        return self._numbers.get(bare(dataset), {})
 
-    def of_dataset(self, dataset: str) -> dict[str, list[int]]:
-        """Which groups each file of a dataset belongs to. Of files that all groups read, there are none."""
-        found: dict[str, list[int]] = {}
-        name = bare(dataset)
+    @cached_property
+    def _numbers(self) -> Mapping[str, Mapping[str, Sequence[int]]]:
+        """The groups of each file, by dataset: found in one walk through the groups, however many datasets are asked for."""
+        found: dict[str, dict[str, list[int]]] = {}
         for number, group in enumerate(self.groups):
-            for lfn in group.files.get(name, ()):
-                found.setdefault(lfn, []).append(number)
+            for name, lfns in group.files.items():
+                of_files = found.setdefault(name, {})
+                for lfn in lfns:
+                    of_files.setdefault(lfn, []).append(number)
         return found
 
 
@@ -169,10 +177,14 @@ class _Reader:
 
     def __init__(self, root: _Element) -> None:
         self.command = _command(next(root.all("command"), None), "command")
-        self.outputs = [_output(one, f"output[{n}]") for n, one in enumerate(root.all("output"))]
+        outputs = (_output(one, f"output[{n}]") for n, one in enumerate(root.all("output")))
+        self.outputs: Sequence[str] = tuple(dict.fromkeys(outputs))
         self.primary, self.many_times, self.one_time = "", list[str](), list[str]()
+        self.outputs_so_far = 0
         for number, inds in enumerate(root.all("inds")):
             where = f"inds[{number}]"
+            if number >= MOST_DATASETS:
+                raise BadGroups(where, f"More than {MOST_DATASETS} datasets stand outside of the groups.")
             name = _dataset(inds, where)
             if inds.is_set("primary"):
                 if self.primary:
@@ -190,32 +202,51 @@ class _Reader:
         if number >= MOST_GROUPS:
             raise BadGroups(f"job[{number}]", f"There are more than {MOST_GROUPS} groups.")
         where = f"job[{number}]"
-        files: dict[str, list[str]] = {}
-        for place, inds in enumerate(job.all("inds")):
-            at = f"{where}.inds[{place}]"
-            named = [_file(one, f"{at}.file[{n}]") for n, one in enumerate(inds.all("file"))]
-            own = files.setdefault(_dataset(inds, at), [])
-            own += named
-            if len(set(own)) < len(own):
-                twice = next(lfn for lfn in own if own.count(lfn) > 1)
-                raise BadGroups(at, f"The file {twice} stands in it twice.")
-        if (many := sum(map(len, files.values()))) > MOST_FILES:
-            raise BadGroups(where, f"It has {many} files, and a group is one job, which reads at most {MOST_FILES}.")
-        if self.primary and not files.get(self.primary):
-            raise BadGroups(where, f"It names no file of the primary dataset {self.primary}.")
-        own_outputs = [_output(one, f"{where}.output[{n}]") for n, one in enumerate(job.all("output"))]
-        outputs = list(dict.fromkeys([*self.outputs, *own_outputs]))
-        if len(outputs) > MOST_OUTPUTS:
-            raise BadGroups(where, f"It has {len(outputs)} outputs, and {MOST_OUTPUTS} are allowed.")
+        files, outputs = self._files(job, where), self._outputs(job, where)
         options = [_option(one, f"{where}.option[{n}]") for n, one in enumerate(job.all("option"))]
+        prepend = "_".join(f"{name}{value}" for name, value, prepends, _ in options if prepends)
+        if len(prepend) > LONGEST_PREPEND:
+            said = f"Its options with prepend begin the names of its outputs with {len(prepend)} characters"
+            raise BadGroups(where, f"{said}, and a file name has at most {LONGEST_PREPEND}.")
         command = _command(next(job.all("command"), None), f"{where}.command") or self.command
         return JobGroup(
-            {name: tuple(own) for name, own in files.items() if own},
+            {dataset: tuple(own) for dataset, own in files.items() if own},
             command,
-            tuple(outputs),
-            "_".join(f"{name}{value}" for name, value, prepend, _ in options if prepend),
+            outputs,
+            prepend,
             " ".join(f"{name}={value}" for name, value, _, forward in options if forward),
         )
+
+    def _files(self, job: _Element, where: str) -> dict[str, dict[str, None]]:
+        """The files of a group by dataset, each once."""
+        if (many := sum(1 for inds in job.all("inds") for _ in inds.all("file"))) > MOST_FILES:
+            raise BadGroups(where, f"It has {many} files, and a group is one job, which reads at most {MOST_FILES}.")
+        files: dict[str, dict[str, None]] = {}
+        for place, inds in enumerate(job.all("inds")):
+            at = f"{where}.inds[{place}]"
+            own = files.setdefault(_dataset(inds, at), {})
+            for n, one in enumerate(inds.all("file")):
+                lfn = _file(one, f"{at}.file[{n}]")
+                if lfn in own:
+                    raise BadGroups(at, f"The file {lfn} stands in it twice.")
+                own[lfn] = None
+        if self.primary and not files.get(self.primary):
+            raise BadGroups(where, f"It names no file of the primary dataset {self.primary}.")
+        return files
+
+    def _outputs(self, job: _Element, where: str) -> Sequence[str]:
+        """The outputs of a group: those for all groups, and its own."""
+        own = [_output(one, f"{where}.output[{n}]") for n, one in enumerate(job.all("output"))]
+        outputs = tuple(dict.fromkeys([*self.outputs, *own])) if own else self.outputs
+        if len(outputs) > MOST_OUTPUTS:
+            raise BadGroups(where, f"It has {len(outputs)} outputs, and {MOST_OUTPUTS} are allowed.")
+        self.outputs_so_far += len(outputs)
+        if self.outputs_so_far > MOST_OUTPUTS_IN_ALL:
+            most = f"{thousands(MOST_OUTPUTS_IN_ALL)}, where an output for all groups counts in each"
+            raise BadGroups(
+                where, f"With it the groups have more outputs than {most}: divide the work among several tasks."
+            )
+        return outputs
 
 
 def _dataset(inds: _Element, where: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from jedisite.vocabulary.words import plural, thousands
 from tasks_app.domain.scopes import UNMERGED
 from tasks_app.params.dataset_attributes import attributes_of
 from tasks_app.params.items import LONGEST_DATASET, Item
@@ -21,11 +22,13 @@ RANDOM_SEED = "RNDMSEED"
 MASTER_STREAM = "IN"
 MAPPED = (2, 4)
 """Values of groupBoundaryID with which outputs go to a dataset of their own for each input dataset."""
+MOST_MAPPED = 10_000
+"""Datasets that such a task makes at most: the refiner stores them in one turn."""
 
 
 @dataclass(slots=True)
 class Layout:
-    """Grows while items are read in order."""
+    """Grows while items are read in order. `places` are those of the datasets by name and type."""
 
     datasets: list[DatasetSpec] = field(default_factory=list)
     templates: list[OutputTemplate] = field(default_factory=list)
@@ -34,16 +37,20 @@ class Layout:
     first_master: int | None = None
     seed_offset: int | None = None
     event_offset: int | None = None
+    places: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, dataset: DatasetSpec) -> int:
         """Append a dataset and return its place. Raises CannotRefine for a name that is too long."""
         if len(dataset.datasetname) > LONGEST_DATASET:
             raise CannotRefine(f"The dataset {dataset.datasetname[:40]}… has more than {LONGEST_DATASET} characters.")
         self.datasets.append(dataset)
-        return len(self.datasets) - 1
+        place = len(self.datasets) - 1
+        self.places.setdefault((dataset.datasetname, dataset.type), place)
+        return place
 
     def known(self, name: str, types: tuple[str, ...]) -> int | None:
-        return next((n for n, d in enumerate(self.datasets) if d.datasetname == name and d.type in types), None)
+        """The first place of a dataset of this name and one of the types."""
+        return min((self.places[name, one] for one in types if (name, one) in self.places), default=None)
 
 
 def containers_of(params: TaskParams) -> tuple[str, ...]:
@@ -225,7 +232,14 @@ def _map_outputs(layout: Layout, params: TaskParams) -> None:
         raise CannotRefine(
             "Outputs that are mapped to several inputs (groupBoundaryID 2 or 4) cannot be merged: set 1 or 3."
         )
-    for template in [t for t in layout.templates if t.outtype == "output"]:
+    outputs = [t for t in layout.templates if t.outtype == "output"]
+    if len(masters) * len(outputs) > MOST_MAPPED:
+        inputs, made = plural(len(masters), "input dataset"), plural(len(outputs), "output")
+        raise CannotRefine(
+            f"With groupBoundaryID 2 or 4 each of {inputs} has output datasets of its own, and {made} make more than "
+            f"{thousands(MOST_MAPPED)} of them: divide the work among several tasks."
+        )
+    for template in outputs:
         spec = replace(layout.datasets[template.dataset], provenance=masters[0] if masters else None)
         layout.datasets[template.dataset] = spec
         for number, master in enumerate(masters[1:], 2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tasks_app.api.v2.why_resources import WhatIfSerializer
 from tasks_app.params.amounts import MOST_FILES
 from tasks_app.params.faults import MOST_FAULTS
+from tasks_app.params.job_groups import read_groups
 from tasks_app.params.resubmission import check_changes
 from tasks_app.params.schema import ParamErrors, parse, sound
 from tests.tasks_app.params import dictionaries as d
@@ -108,3 +110,60 @@ def test_bodies_of_other_calls_are_refused_without_a_fault_for_each_part(body: d
     asked = WhatIfSerializer(data=body)
     assert calls_of(asked.is_valid) < 2 * MANY
     assert 0 < len(asked.errors) <= MOST_FAULTS
+
+
+def steps_of(check: Callable[[], object]) -> int:
+    """How many lines of Python run in a check, in loops each time: for what calls no functions."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+        nonlocal counted
+        counted += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        check()
+    finally:
+        sys.settrace(before)
+    return counted
+
+
+def _grouped(count: int, *others: Any) -> dict[str, Any]:
+    raw = _reading(files=[*({"lfn": f"f{n}", "boundaryID": n // 100} for n in range(count)), *others])
+    return raw | {"groupBoundaryID": 3}
+
+
+@pytest.mark.parametrize("others", [(), ("last",)], ids=["all have a group", "the last has none"])
+def test_listed_files_in_groups_cost_steps_in_proportion_to_their_number(others: tuple[str, ...]) -> None:
+    def steps(count: int) -> int:
+        raw = _grouped(count, *others)
+        return steps_of(lambda: faults_of(raw) if others else parse(raw))
+
+    assert steps(400) < 5 * steps(100)
+
+
+def _once(datasets: int) -> str:
+    """So many datasets of which each file is read once, and twice as many groups."""
+    outside = "".join(f"<inds onetime='1'><name>d{n}</name></inds>" for n in range(datasets))
+    files = ((n % datasets, n) for n in range(2 * datasets))
+    jobs = "".join(f"<job><inds><name>d{name}</name><file>f{n}</file></inds></job>" for name, n in files)
+    return f"<submission>{outside}{jobs}</submission>"
+
+
+def test_groups_in_xml_cost_steps_in_proportion_to_its_length() -> None:
+    def steps(count: int) -> int:
+        text = _once(count)
+        read_groups.cache_clear()
+        return steps_of(lambda: read_groups(text))
+
+    assert steps(400) < 5 * steps(100)
+
+
+def test_groups_share_the_outputs_for_all_of_them() -> None:
+    jobs = "<job/><job><option name='n' prepend='1'/></job>"
+    text = f"<submission>{'<output>x</output>' * 50}{jobs}</submission>"
+    first, second = read_groups(text).groups
+    assert first.outputs is second.outputs
+    assert first.outputs == ("x",)

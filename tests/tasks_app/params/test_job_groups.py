@@ -98,8 +98,16 @@ OUTSIDE = "<!DOCTYPE a SYSTEM 'file:///etc/passwd'>" + xml(JOB)
             "read once",
         ),
         (xml("<job/>" * 10_001), "job[10000]", "10000 groups"),
+        (xml(f"<job><inds><name>a</name>{'<file>x</file>' * 1001}</inds></job>"), "job[0]", "1001 files"),
+        (xml(JOB, "<inds onetime='1'><name>lab.a</name></inds>" * 1001), "inds[1000]", "1000 datasets"),
+        (xml("<job/>" * 1001, "".join(f"<output>o{n}</output>" for n in range(100))), "job[1000]", "more outputs than"),
+        (
+            xml("<job>" + "<option name='nine_long' prepend='1'>four</option>" * 20 + "</job>"),
+            "job[0]",
+            "279 characters",
+        ),
     ],
-    ids=range(23),
+    ids=range(27),
 )
 def test_what_is_refused_is_named_by_its_place(text: str, where: str, said: str) -> None:
     with pytest.raises(BadGroups, match=said.replace("[", r"\[")) as caught:

@@ -24,6 +24,7 @@ from tasks_app.refining.base import (
 )
 from tasks_app.refining.generic import refine_generic
 from tests.tasks_app.params import dictionaries as d
+from tests.tasks_app.params.test_amounts import steps_of
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -417,3 +418,26 @@ def test_the_first_rule_that_fits_chooses_the_refiner() -> None:
 def test_a_task_that_no_refiner_takes_is_broken() -> None:
     with pytest.raises(CannotRefine, match="No refiner"):
         refiner_for("lab", "user", "anal", ())
+
+
+# --- how much ---
+
+
+def _reading(datasets: int, outputs: int = 1, **more: Any) -> dict[str, Any]:
+    items = [d.template("input", "${IN}", ",".join(f"user.ada.in{n}" for n in range(datasets)))]
+    items += [d.template("output", f"o{n}.${{SN}}", f"user.ada.out{n}", hidden=True) for n in range(outputs)]
+    return d.smallest(noInput=None, nEvents=None, nEventsPerJob=None, jobParameters=items, **more)
+
+
+def test_many_datasets_cost_steps_in_proportion_to_their_number() -> None:
+    def steps(count: int) -> int:
+        return steps_of(lambda: refined(_reading(count)))
+
+    # From the difference, since much is done once however many there are.
+    assert steps(900) - steps(500) < 1.5 * (steps(500) - steps(100))
+
+
+def test_output_datasets_for_each_of_many_inputs_have_a_limit() -> None:
+    with pytest.raises(CannotRefine, match="200 outputs make more than 10\u202f000 of them: divide the work"):
+        refined(_reading(60, 200, groupBoundaryID=2))
+    assert refined(_reading(60, 200, groupBoundaryID=1)).datasets
