@@ -36,7 +36,7 @@ class CopyPlace:
 
 def copy_place(needs: TaskNeeds, site: SiteView, label: str) -> CopyPlace | None:
     """None when nothing has to be copied, or nothing here could do so. No statement where all input is at the queue."""
-    reads = (site.analysis_inputs if label in ANALYSIS else ()) or site.inputs
+    reads = _reads(site, label)
     away = [one.replicas for one in needs.inputs if one.replicas and not _is_at(one.replicas, reads)]
     if not reads or not away:
         return None
@@ -49,7 +49,20 @@ def copy_place(needs: TaskNeeds, site: SiteView, label: str) -> CopyPlace | None
 def place_of_merging(site: SiteView, label: str) -> CopyPlace | None:
     """The same for merge jobs at another queue than that whose jobs have written the files: which of them are there is seen when
     they are asked for."""
-    return _place((site.analysis_inputs if label in ANALYSIS else ()) or site.inputs, local_storages())
+    return _place(_reads(site, label), local_storages())
+
+
+def reads_nearby(needs: TaskNeeds, site: SiteView, label: str) -> tuple[str, ...]:
+    """The endpoints at which jobs at a queue read inputs that are in several places, one of them there; empty where none is.
+    No statement."""
+    reads = _reads(site, label)
+    return (
+        reads if any(len(one.replicas) > 1 and any(at in one.replicas for at in reads) for one in needs.inputs) else ()
+    )
+
+
+def _reads(site: SiteView, label: str) -> tuple[str, ...]:
+    return (site.analysis_inputs if label in ANALYSIS else ()) or site.inputs
 
 
 def _place(reads: tuple[str, ...], stores: Mapping[str, Storage]) -> CopyPlace | None:
@@ -100,6 +113,26 @@ def request(cursor: psycopg.Cursor[Any], jobs: Sequence[int], place: CopyPlace, 
         reason = "its input is at the queue"
         move_some(cursor, free, JobStatus.ASSIGNED, JobStatus.ACTIVATED, by=by, reason=reason)
     return len(lacking)
+
+
+# Tape is read by the mover only.
+_READ_NEARBY = """
+UPDATE job_files f SET surl = n.url FROM (
+    SELECT DISTINCT ON (i.row_id) i.row_id, r.url FROM job_files i
+      JOIN file_replicas r ON r.lfn = i.lfn AND r.scope = i.scope AND r.status = 'available'
+       AND r.endpoint = ANY(%(reads)s::text[])
+     WHERE i.pandaid = ANY(%(jobs)s::bigint[]) AND i.type = 'input'
+       AND NOT EXISTS (SELECT 1 FROM storage_endpoints e WHERE e.name = r.endpoint AND (e.is_tape OR e.blacklisted_read))
+       AND NOT EXISTS (SELECT 1 FROM catalogue_files k WHERE k.lfn = i.lfn AND k.scope = i.scope AND k.url = i.surl
+                          AND k.endpoint = ANY(%(reads)s::text[]))
+     ORDER BY i.row_id, array_position(%(reads)s::text[], r.endpoint)) n
+ WHERE f.pandaid = ANY(%(jobs)s::bigint[]) AND f.row_id = n.row_id
+"""
+
+
+def read_nearby(cursor: psycopg.Cursor[Any], jobs: Sequence[int], reads: Sequence[str]) -> None:
+    """Where an input's first place is not among what their queue reads, and a further replica is, jobs read that."""
+    cursor.execute(_READ_NEARBY, {"jobs": numbers(jobs), "reads": texts(reads)})
 
 
 def give_addresses(cursor: psycopg.Cursor[Any], files: Sequence[tuple[int, str, str, str]]) -> None:

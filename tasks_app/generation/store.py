@@ -104,6 +104,8 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
             attach(cursor, task.id, site.library, own.jobs)
         if site.copies is not None:
             input_copies.request(cursor, own.jobs, site.copies, by=ME)
+        elif nearby := input_copies.reads_nearby(site.needs, site.site, site.task.label or ""):
+            input_copies.read_nearby(cursor, own.jobs, nearby)
     if bunch.sandbox is not None:
         attach_sandbox(task.id, bunch.sandbox, numbers.jobs)
     if seeds is not None:

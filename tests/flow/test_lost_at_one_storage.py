@@ -107,3 +107,16 @@ def test_a_file_that_is_where_it_was_made_is_not_taken_away_for_being_called_los
     found = recover(made, [lfn], by="olga")
     assert found.sentences()[0] == f"{lfn} is not lost: LOCAL_SE has it as its job made it; it is not made again"
     assert place.is_file() and status(made) == "done" and not FileReplica.objects.exists()
+
+
+def test_jobs_are_told_the_address_of_the_replica_that_their_queue_reads(site: Storages) -> None:
+    """The first place is where another queue reads; it may be gone there."""
+    site.dataset("lab.in", "LOCAL_SE", ["in0", "in1"])
+    copies = {lfn: copied_south(site, lfn) for lfn in ("in0", "in1")}
+    for lfn in copies:
+        site.path("LOCAL_SE", lfn).unlink()
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, site="SOUTH_Q"))
+    settle(RealPilot(site="SOUTH_Q").work)
+    assert (status(made), states(made)) == ("done", {"finished": 2})
+    told = dict(JobFile.objects.filter(task_id=made, type="input").values_list("lfn", "surl"))
+    assert told == {lfn: file_url(place) for lfn, place in copies.items()}
