@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -108,8 +109,7 @@ def copy_on(root: Path, scope: str, lfn: str, where: Place, part: Path, content:
             raise BadFileError(f"it has {size} bytes, {content.size} were expected")
         try:
             make_folders(where)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(part, flags, 0o644), "wb", buffering=0) as writer:
+            with open(_opened(part), "wb", buffering=0) as writer:
                 fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 had = min(os.fstat(writer.fileno()).st_size, size)
                 os.truncate(writer.fileno(), had)
@@ -120,6 +120,29 @@ def copy_on(root: Path, scope: str, lfn: str, where: Place, part: Path, content:
                 part.unlink(missing_ok=True)  # others need what it has taken
                 raise NoRoomError(said_of(exc)) from exc
             raise NoCopyError(said_of(exc)) from exc
+
+
+def _opened(part: Path) -> int:
+    """The part, open to be appended to; begun anew where what lies there is not a file of this copy alone. Raises OSError.
+
+    A hard link would be written through, the owner of a file could change it once it is compared, and a pipe would wait.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        if is_own(part.lstat(), os.geteuid()):
+            descriptor = os.open(part, flags)
+            if is_own(os.fstat(descriptor), os.geteuid()):
+                return descriptor
+            os.close(descriptor)  # somebody has changed it in this moment
+        part.unlink()
+    except FileNotFoundError:
+        pass
+    return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o644)
+
+
+def is_own(found: os.stat_result, user: int) -> bool:
+    """Whether this is a plain file of a user, by number, that has one name only."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == user
 
 
 def _append(reader: IO[bytes], writer: IO[bytes], most: int) -> int:

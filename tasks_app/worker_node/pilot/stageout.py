@@ -181,8 +181,13 @@ def kind_of(path: Path) -> str:
 
 def make_folders(where: Place) -> None:
     """The folders above a place in the storage. Raises OSError, also when they lead out of it."""
+    _check_inside(where)
     where.path.parent.mkdir(parents=True, exist_ok=True)
-    # A link among the folders could lead out of the storage.
+    _check_inside(where)  # somebody may have made a link meanwhile
+
+
+def _check_inside(where: Place) -> None:
+    """Raises OSError when a link among the folders leads out of the storage; those that are missing count as they will be."""
     if not where.path.parent.resolve().is_relative_to(where.base.resolve()):
         raise OSError(f"{where.path.parent} leads out of the storage")
 

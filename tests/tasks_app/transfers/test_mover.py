@@ -315,7 +315,32 @@ def test_links_that_lead_out_of_a_storage_are_not_followed(site: Storages, tmp_p
     site.turn()
     request = TransferRequest.objects.get()
     assert request.status == "queued" and "leads" in request.error
-    assert not list(outside.rglob("*f1*")) and not where.exists()
+    assert not list(outside.iterdir()) and not where.exists(), "no folder is made there either"
+
+
+@pytest.mark.parametrize("kind", ["hard link", "link", "pipe"])
+def test_what_somebody_has_put_in_the_place_of_a_part_is_not_written_through(site: Storages, kind: str) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    rule_id = site.rule("B_DISK", ["f1"])
+    theirs = site.root / "theirs"
+    theirs.write_bytes(b"of somebody" * 200)
+    request = TransferRequest.objects.get()
+    part = file_copies.part_of(file_copies.place_of(site.root / "B_DISK", "lab", "f1"), request.id)
+    part.parent.mkdir(parents=True)
+    {"hard link": part.hardlink_to, "link": part.symlink_to, "pipe": lambda _: os.mkfifo(part)}[kind](theirs)
+    site.turn()
+    assert (rule(rule_id).status, rule(rule_id).error) == ("done", "")
+    assert site.path("B_DISK", "f1").read_bytes() == content_of("f1", 1000)
+    assert theirs.read_bytes() == b"of somebody" * 200 and not site.parts()
+
+
+def test_a_part_is_a_plain_file_of_the_site_with_one_name(tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    part.touch()
+    mine = os.geteuid()
+    assert file_copies.is_own(part.stat(), mine) and not file_copies.is_own(part.stat(), mine + 1)
+    (tmp_path / "other").hardlink_to(part)
+    assert not file_copies.is_own(part.stat(), mine) and not file_copies.is_own(tmp_path.stat(), mine)
 
 
 @pytest.mark.parametrize("lfn", ["../f1", "a/b", ".."])
