@@ -21,7 +21,11 @@ from tasks_app.transfers.storages import local_storages
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """A link between two endpoints. In files; `mbps`, `done` and `failed` are of the last hour; `why`: why files are queued."""
+    """A link between two endpoints. In files; `done` and `failed` are of the last hour; `why`: why files are queued.
+
+    mbps    the mean of the last hour, or since the first copy that was made in it; None when none was
+    moved   when bytes went over it last
+    """
 
     source: str
     destination: str
@@ -31,6 +35,7 @@ class LinkUse:
     done: int
     failed: int
     mbps: float | None
+    moved: datetime | None
     oldest: datetime | None
     why: str
 
@@ -39,10 +44,14 @@ _LINKS = """
 SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), count(*) FILTER (WHERE q.status = 'active'),
        count(*) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s),
        count(*) FILTER (WHERE q.status = 'done'), count(*) FILTER (WHERE q.status = 'failed'),
-       (sum(CASE q.status WHEN 'done' THEN q.bytes WHEN 'active' THEN q.bytes_copied END) / 1e6)::float8
-           / nullif(extract(epoch FROM (
-           SELECT sum(upper(b) - lower(b)) FROM unnest(range_agg(tstzrange(q.started, coalesce(q.ended, q.moved_at)))
-                  FILTER (WHERE q.status IN ('done', 'active') AND q.started < coalesce(q.ended, q.moved_at))) b)), 0)::float8,
+       -- Of a copy that was begun before that hour, the part of its bytes that is the hour's part of its time.
+       (sum(CASE q.status WHEN 'done' THEN q.bytes WHEN 'active' THEN q.bytes_copied END
+            * CASE WHEN q.started >= %(now)s - interval '1 hour' THEN 1
+                   ELSE extract(epoch FROM coalesce(q.ended, %(now)s) - (%(now)s - interval '1 hour'))
+                        / extract(epoch FROM coalesce(q.ended, %(now)s) - q.started) END) / 1e6)::float8
+           / greatest(extract(epoch FROM %(now)s - greatest(min(q.started) FILTER (WHERE q.status IN ('done', 'active')),
+                                                            %(now)s - interval '1 hour')), 1)::float8,
+       max(coalesce(q.ended, q.moved_at)) FILTER (WHERE q.status IN ('done', 'active')),
        min(q.created) FILTER (WHERE q.status = 'queued'),
        coalesce(max(q.error) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s), '')
   FROM transfer_requests q WHERE q.status IN ('queued', 'active') OR q.ended >= %(now)s - interval '1 hour'
@@ -60,7 +69,7 @@ def links(now: datetime) -> list[LinkUse]:
     for source, _, _, active, *_ in rows:
         reading[source] += active
     found = []
-    for source, destination, queued, active, waiting, done, failed, mbps, oldest, error in rows:
+    for source, destination, queued, active, waiting, done, failed, mbps, moved, oldest, error in rows:
         is_tape = source in stores and stores[source].is_tape
         pace = settings.pace(source, destination, is_tape)
         drives = settings.drives(source) if is_tape else None
@@ -78,7 +87,7 @@ def links(now: datetime) -> list[LinkUse]:
         if waiting:
             again = f"{plural(waiting, 'file')} will be tried again: {error}"
             why = f"{why}; {again}" if why else again
-        found.append(LinkUse(source, destination, queued, active, waiting, done, failed, mbps, oldest, why))
+        found.append(LinkUse(source, destination, queued, active, waiting, done, failed, mbps, moved, oldest, why))
     return found
 
 

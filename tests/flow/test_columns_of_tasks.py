@@ -62,10 +62,19 @@ def test_the_page_of_a_task_says_when_it_will_end_and_that_this_is_too_late(clie
     made = made_task(2)
     soon = timezone.now().replace(microsecond=0) + HOUR
     update("jedi_tasks", "jeditaskid", made, ttcpredicted=soon, ttcpredictiondate=soon - HOUR, failurerate=7)
-    update("jedi_tasks", "jeditaskid", made, ttcrequested=soon - HOUR)
+    update("jedi_tasks", "jeditaskid", made, ttcrequested=soon - HOUR / 2)
+    Pilot(lambda job: "failed").work(1)
+    adder.run()
     client.force_login(User.objects.create_superuser("grace", password="compiler-of-1952"))
     text = client.get(f"/tasks/{made}/").content.decode()
-    assert "Expected end" in text and "as of" in text and "will be missed at this rate" in text and "7 %" in text
+    assert "Expected end" in text and "as of" in text and "will be missed at this rate" in text
+    assert "<dd>100 % of the ended ones</dd>" in text, "as the jobs are now, and not when the column was written"
+    past = timezone.now() - HOUR
+    update("jedi_tasks", "jeditaskid", made, ttcpredicted=past, ttcpredictiondate=past - HOUR, ttcrequested=past)
+    text = client.get(f"/tasks/{made}/").content.decode()
+    assert (
+        "not known now" in text and "it was expected" in text and "has passed" in text and "will be missed" not in text
+    )
     drive(Pilot())
     assert "Expected end" not in client.get(f"/tasks/{made}/").content.decode()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tasks_app.domain import words
 from tasks_app.domain.units import USUAL_UNITS
-from tasks_app.models import ScoutReport, Task
+from tasks_app.models import ScoutReport, Task, TaskParams
 
 ANSWERS: Final = {
     "passed": "They passed:",
@@ -33,6 +33,9 @@ QUANTITIES: Final = (
 
 USED: Final = {"ram_count": "ram_used"}
 """What jobs used, of quantities of which more is asked for: with a margin, and no less than the least."""
+
+ASSUMED: Final = {"ram_count": "ramCount", "cpu_efficiency_percent": "cpuEfficiency"}
+"""Quantities for which a task has a usual value when its parameters say nothing."""
 
 TOLD_IN_SECONDS: Final = ("cpu_time", "walltime", "merge_walltime")
 """Made of what jobs tell in whole seconds: 0 is not nothing."""
@@ -80,8 +83,9 @@ def of_task(task: Task) -> Section | None:
         measured |= report.measured
         declared = report.presets | declared
     answer = ANSWERS.get(verdict.outcome, "") if verdict is not None else ""
+    given_by_default = _by_default(task)
     rows = [
-        _row(declared, measured, name, title, unit, task)
+        _row(declared, measured, name, title, unit, task, given_by_default)
         for name, title, unit in QUANTITIES
         if measured.get(name) is not None
     ]
@@ -92,8 +96,26 @@ def of_task(task: Task) -> Section | None:
     return Section(verdict, answer, rows, last.sample, last.finished_jobs, last.at, len(measuring))
 
 
-def _row(declared: dict[str, Any], measured: dict[str, Any], name: str, title: str, unit: str, task: Task) -> Row:
+def _by_default(task: Task) -> set[str]:
+    """Quantities of which the task's parameters say nothing. One statement, unless they are at hand."""
+    submitted: TaskParams | None = getattr(task, "params", None)
+    if submitted is None:
+        return set()
+    return {name for name, parameter in ASSUMED.items() if submitted.params.get(parameter) is None}
+
+
+def _row(
+    declared: dict[str, Any],
+    measured: dict[str, Any],
+    name: str,
+    title: str,
+    unit: str,
+    task: Task,
+    given_by_default: set[str],
+) -> Row:
     before, now = (_value(values, name, unit, task) for values in (declared, measured))
+    if before != "–" and name in given_by_default:
+        before = f"– ({before} by default)"
     if name in TOLD_IN_SECONDS and not measured[name]:
         now = "too little to measure"
     used = measured.get(USED.get(name, ""))

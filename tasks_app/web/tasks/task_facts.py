@@ -15,10 +15,13 @@ from django.db import connection
 
 from brokerage_app.grid.written_storage import written_storages
 from brokerage_app.models import DatasetReplica, QueueEndpoint, VerdictRecord
+from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED
 from tasks_app.domain.units import TELLS_EFFICIENCY
 from tasks_app.drawing.flows import Moved
 from tasks_app.explaining.stored_verdicts import by_queue, queue_of
+from tasks_app.refining.offered import MERGES
+from tasks_app.transfers.storages import local_storages
 
 MOST_JOBS: Final = 20_000
 MOST_FLOWING: Final = 2_000
@@ -177,21 +180,35 @@ def profile(task_id: int, now: datetime, *, archived: bool = False) -> Profile |
 
 
 _FLOWS = """
-WITH j AS (SELECT pandaid, computingsite, nucleus FROM jobs
+WITH j AS (SELECT pandaid, computingsite, processingtype FROM jobs
             WHERE jeditaskid = %(task)s AND jobstatus = 'finished' ORDER BY pandaid DESC LIMIT %(most)s)
-SELECT f.type, coalesce(f.dataset, ''), j.computingsite, coalesce(f.destinationse, ''), count(*), coalesce(sum(f.fsize), 0)
+SELECT f.type, coalesce(f.dataset, ''), j.computingsite,
+       CASE f.type WHEN 'input'
+            THEN coalesce((SELECT max(s.name) FROM unnest(%(names)s::text[], %(begins)s::text[]) s (name, begins)
+                            WHERE starts_with(f.surl, s.begins)), '')
+            ELSE coalesce(f.destinationse, '') END,
+       j.processingtype IS NOT DISTINCT FROM %(merges)s, count(*), coalesce(sum(f.fsize), 0)
   FROM j JOIN job_files f ON f.pandaid = j.pandaid
- WHERE f.type IN ('input', 'pseudo_input', 'output', 'log') GROUP BY 1, 2, 3, 4
+ WHERE f.type IN ('input', 'pseudo_input', 'output', 'log') GROUP BY 1, 2, 3, 4, 5
 """
 
 
 def flows(task_id: int) -> list[Moved]:
-    """What the newest finished jobs of a task read and wrote, by places. Four queries.
+    """What the newest finished jobs of a task read and wrote, by places. Five queries.
 
-    The place of an input is the endpoint of the site itself that has the dataset, else one of those that have it.
+    The place of an input is the storage of this machine at which it was read; of others the endpoint of the site itself that
+    has the dataset, else one of those that have it. Merge jobs read what lies at the storage of their queue.
     """
+    folders = [(name, path) for name, one in local_storages().items() for path in {one.path, one.path.resolve()}]
+    values = {
+        "task": task_id,
+        "most": MOST_FLOWING,
+        "merges": MERGES,
+        "names": [name for name, _ in folders],
+        "begins": [f"{file_url(path)}/" for _, path in folders],
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_FLOWS, {"task": task_id, "most": MOST_FLOWING})
+        cursor.execute(_FLOWS, values)
         rows = cursor.fetchall()
     if not rows:
         return []
@@ -210,10 +227,11 @@ def flows(task_id: int) -> list[Moved]:
 
 
 def _moved(row: Sequence[Any], having: Any, near: Any, storage: Any) -> Moved:
-    kind, dataset, site, destination, files, size = row
+    kind, dataset, site, destination, merges, files, size = row
     if kind == "input":
         places = sorted(having.get(dataset, ()))
-        place = next((p for p in places if p in near[site]), places[0] if places else "unknown place")
+        place = destination or next((p for p in places if p in near[site]), places[0] if places else "")
+        place = place or (storage.get(site) if merges else "") or "unknown place"
         return Moved(kind, dataset, place, site or "no site", files, int(size))
     return Moved(
         kind, dataset, site or "no site", destination or storage.get(site) or "unknown place", files, int(size)

@@ -22,6 +22,7 @@ from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
+from tasks_app.outcomes.task_progress import failure_rate_of
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.transfers import link_use
 from tasks_app.transfers.rules.under_way import NOTHING
@@ -93,6 +94,8 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "warned": task_moves.warnings_of(task_id),
         "progress": done,
         "has_ended": task.status in TASK_FINAL,
+        # The column is as old as the last forecast, while the numbers of jobs beside it are those of now.
+        "failed_percent": task.failure_rate if task.status in TASK_FINAL else failure_rate_of(task_id),
         "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
         "unmerged": 0 if "unmerged" in request.GET else unmerged,
         "more_datasets": len(datasets) > DATASETS,

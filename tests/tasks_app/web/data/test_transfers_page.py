@@ -13,7 +13,7 @@ from django.utils import timezone
 from brokerage_app.grid import configured
 from brokerage_app.models import StorageEndpoint
 from tasks_app.domain.transfer_states import TransferKind
-from tasks_app.models import Task
+from tasks_app.models import Task, TransferRequest
 from tasks_app.transfers import link_use
 from tests.tasks_app.transfers.storage_scene import Storages, configure
 
@@ -74,6 +74,31 @@ def test_the_rate_of_a_link_is_seen_while_its_first_file_is_copied(site: Storage
     site.turn(5)
     (link,) = link_use.links(site.now)
     assert (link.active, link.done) == (1, 0) and link.mbps == pytest.approx(0.0001)
+
+
+def test_the_rate_of_a_link_is_the_mean_since_its_first_copy_of_the_last_hour(reader: Any, site: Storages) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"], size=1_000_000)
+    site.rule("B_DISK", ["f1", "f2"])
+    site.turn()
+    assert TransferRequest.objects.filter(status="done").count() == 2
+    begun = site.now
+
+    def rate(after: timedelta) -> float | None:
+        (link,) = link_use.links(begun + after)
+        assert (link.done, link.moved) == (2, max(TransferRequest.objects.values_list("ended", flat=True)))
+        return link.mbps
+
+    assert rate(timedelta(seconds=10)) == pytest.approx(0.2, rel=0.1), "copied within one turn"
+    assert rate(timedelta(minutes=10)) == pytest.approx(2 / 600, rel=0.1), "nothing has moved since"
+    TransferRequest.objects.filter(lfn="f1").update(
+        started=begun - timedelta(minutes=30), ended=begun + timedelta(minutes=30)
+    )
+    TransferRequest.objects.filter(lfn="f2").update(started=begun, ended=begun + timedelta(minutes=30))
+    assert rate(timedelta(hours=1)) == pytest.approx((0.5 + 1) / 3600, rel=0.01), (
+        "what was copied before is not counted"
+    )
+    page = text(reader)
+    assert "MB/s is the mean of the last hour" in page and "Last copied" in page
 
 
 def test_the_tab_of_a_task_shows_what_is_staged_and_copied_for_it(

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, StorageEndpoint
 from jedisite import audit
+from tasks_app.ddm.local_files import file_url
 from tasks_app.drawing import flows
 from tasks_app.drawing.stacks import of_tones
 from tasks_app.lists import job_columns as columns
-from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task
+from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task, TaskParams
 from tasks_app.usage import site_use
 from tasks_app.web.frame.comparing import differences, flat
 from tasks_app.web.tasks import task_facts
@@ -73,6 +75,21 @@ def test_data_flow_from_storage_to_sites_to_storage(moved: Task, reader: Client)
     drawn = flows.sankey(flows.links(task_facts.flows(moved.id)))
     assert {node["name"] for node in drawn["nodes"]} == {name for pair in found for name in pair}
     assert drawn["links"][0] == {"source": "NEAR_DISK (read)", "target": "NEAR", "value": 10.0}
+
+
+def test_inputs_are_drawn_where_jobs_read_them_copies_and_merged_outputs_too(
+    moved: Task, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    for name in ("NEAR_DISK", "FAR_DISK"):
+        StorageEndpoint.objects.filter(name=name).update(path=str(tmp_path / name))
+    JobFile.objects.filter(type="input", lfn="a").update(surl=file_url(tmp_path / "NEAR_DISK" / "x" / "a"))
+    merge = make_job(task_id=moved.id, status="finished", site="NEAR", processing_type="pmerge")
+    JobFile.objects.create(job_id=merge.id, lfn="b", type="input", dataset="unmerged", size=1_000_000)
+    found = {(link.source, link.target): (link.files, link.size) for link in flows.links(task_facts.flows(moved.id))}
+    assert {pair: size for pair, size in found.items() if pair[0].endswith("(read)")} == {
+        ("NEAR_DISK (read)", "AWAY"): (1, 5_000_000),
+        ("NEAR_DISK (read)", "NEAR"): (3, 11_000_000),
+    }
 
 
 def test_sites_have_medians_and_the_broker_s_last_word(moved: Task) -> None:
@@ -264,3 +281,7 @@ def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(
     for tab in ("", "scouts/"):
         text = " ".join(re.sub("<[^>]*>", " ", reader.get(f"/tasks/{task.id}/{tab}").content.decode()).split())
         assert "20 MB now requested: 1 000 MB" in text, text
+    for given, declared in (({}, "– (1 000 MB by default)"), ({"ramCount": 1000}, "1 000 MB")):
+        TaskParams.objects.update_or_create(task=task, defaults={"params": given})
+        (row,) = reader.get(f"/tasks/{task.id}/").context["scouting"].rows
+        assert row.declared.replace("\xa0", " ").replace("\u202f", " ") == declared
