@@ -18,7 +18,7 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
-from brokerage_app.vocabulary.verdict import Choice, Verdict
+from brokerage_app.vocabulary.verdict import UNTRIED, Choice, Verdict
 
 __all__ = ["FINAL", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 
@@ -198,7 +198,7 @@ def _choice(case: ProductionCase, site: SiteView) -> Choice:
         and not case.needs.merging
         and not case.is_express
     )
-    factors = (("no job runs or is queued there", 0.0),) if bootstrap else found.factors
+    factors = ((UNTRIED, 0.0),) if bootstrap else found.factors
     part = work_dir_for_job_mb(site.work_dir_mb, site.cores, case.cores)
     return Choice(
         site.name,

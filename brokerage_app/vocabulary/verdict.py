@@ -10,6 +10,9 @@ from brokerage_app.vocabulary.codes import NO_SITE_KNOWN, NOT_PREASSIGNED
 from brokerage_app.vocabulary.skip import Plain, Skip
 from jedisite import refusals
 
+UNTRIED: Final = "no job runs or is queued there"
+"""The only factor of a choice with `bootstrap`, which its weight does not rank."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

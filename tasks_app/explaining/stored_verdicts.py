@@ -14,6 +14,7 @@ from brokerage_app.cases.case import grid_of
 from brokerage_app.models import VerdictRecord
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.stored import needs_of
+from brokerage_app.vocabulary.verdict import UNTRIED
 from jedisite import refusals
 
 MOST_NEAREST: Final = 10
@@ -72,6 +73,10 @@ class Answer:
     weight: float | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
     gap: float | None = None
+
+    @property
+    def goes_first(self) -> bool:
+        return UNTRIED in self.factors
 
     @property
     def meaning(self) -> dict[str, Any]:

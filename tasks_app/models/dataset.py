@@ -25,12 +25,12 @@ DATASET_TYPES = (*INPUT_TYPES, "pp_input", "random_seed", CONSTITUENT, *MADE_TYP
 LOG_TYPES = ("log", "pp_log", "trn_log")
 
 
-def seen_status(use: str, status: str | None, files: int, finished: int) -> str | None:
+def seen_status(use: str, status: str | None, finished: int) -> str | None:
     """The status that people are shown. Outputs and logs of tasks that failed or were aborted are `failed` in the books, as
-    in JEDI, whatever their files are: people are told of the files, by the rule that inputs have there, too."""
+    in JEDI, whatever their files are: with files they are shown as those of a task that finished in part."""
     if status != DatasetStatus.FAILED or use not in OUTPUT_TYPES or not finished:
         return status
-    return DatasetStatus.DONE.value if finished >= files else DatasetStatus.FINISHED.value
+    return DatasetStatus.FINISHED.value
 
 
 class DatasetQuerySet(models.QuerySet["Dataset"]):
@@ -134,4 +134,4 @@ class Dataset(models.Model):
 
     @property
     def seen_status(self) -> str | None:
-        return seen_status(self.type, self.status, self.files, self.files_finished)
+        return seen_status(self.type, self.status, self.files_finished)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from brokerage_app.vocabulary.verdict import UNTRIED
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
 from tasks_app.domain import job_refusal_codes, refusal_codes
@@ -43,6 +44,11 @@ class ChosenFact:
     weight: float
     factors: tuple[tuple[str, float], ...] = ()
     again_at: datetime | None = None
+
+    @property
+    def goes_first(self) -> bool:
+        """Whether the site got its first few jobs, whatever the weights."""
+        return any(name == UNTRIED for name, _ in self.factors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from brokerage_app.vocabulary.snapshot import SILENT_AFTER
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
-PILOT_SILENT_S: Final = SILENT_AFTER.total_seconds()
-"""When no pilot has asked for so long, none asks now."""
 ASKS_NOW_S: Final = 90.0
-"""Free pilots ask several times a minute, and their calls are written seconds later."""
+"""Free pilots ask several times a minute, and their calls are written seconds later: when none has for so long, none asks now."""
 AT_WORK_S: Final = 3 * 3600
 """Pilots that run jobs ask for the next one when these end."""
 _CLOSED: Final = frozenset({"offline", "paused"})
@@ -138,7 +135,8 @@ class PilotFact:
 
     @property
     def is_alive(self) -> bool:
-        return self.silent_s is not None and self.silent_s <= (AT_WORK_S if self.at_pilots else PILOT_SILENT_S)
+        """Whether a pilot asks, or will once the jobs that pilots have there end."""
+        return self.asks_now or (self.silent_s is not None and bool(self.at_pilots) and self.silent_s <= AT_WORK_S)
 
     @property
     def asks_now(self) -> bool:

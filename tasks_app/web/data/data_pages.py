@@ -65,7 +65,7 @@ def _finished(row: Row, now: datetime) -> str | SafeString:
 
 def _status(row: Row, now: datetime) -> str | SafeString:
     """In words that do not contradict its files, as a link to all that have it in the books."""
-    seen = cells.shown("status", seen_status(row["type"], row["status"], row["files"], row["files_finished"]), now)
+    seen = cells.shown("status", seen_status(row["type"], row["status"], row["files_finished"]), now)
     return (
         cells.link(f"{reverse('dashboard:data')}?{urlencode({'status': row['status']})}", seen)
         if row["status"]
@@ -108,7 +108,7 @@ LISTING = Listing(
         "id": cells.to("dashboard:dataset", COLUMN["id"]),
         "task_id": cells.to("dashboard:task", COLUMN["task_id"]),
         "user": cells.to("dashboard:user", COLUMN["user"]),
-        "status": Cell(_status, ("type", "files", "files_finished")),
+        "status": Cell(_status, ("type", "files_finished")),
         "not_ready": _files("not_ready", "defined,staging,pending"),
         "files_finished": Cell(_finished, ("files", "files_failed")),
         "files_failed": _files("files_failed", "failed"),

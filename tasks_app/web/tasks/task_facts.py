@@ -200,7 +200,7 @@ def flows(task_id: int) -> list[Moved]:
     has the dataset, else one of those that have it. Merge jobs read what lies at the storage of their queue.
     """
     folders = [(name, path) for name, one in local_storages().items() for path in {one.path, one.path.resolve()}]
-    values = {
+    values: dict[str, Any] = {
         "task": task_id,
         "most": MOST_FLOWING,
         "merges": MERGES,

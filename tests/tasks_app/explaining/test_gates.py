@@ -358,7 +358,10 @@ def test_where_no_pilot_has_asked_for_minutes_jobs_that_wait_say_since_when() ->
         GOOD, inputs=(NONE_LEFT,), jobs={"activated": 3}, pilots=(PilotFact("A", 3, 240.0, called_at=asked),)
     )
     since = "no pilot has asked for jobs at A for 4 min (since 2026-11-22 19:54:02 UTC)"
-    assert headline(facts) == f"3 jobs are activated, none runs; {since}"
+    assert headline(facts) == f"{since}; 3 jobs wait there, 0 workers run or wait"
+    said = {gate.name: gate for gate in walk(facts)}
+    assert (said["pilots"].answer, said["pilots"].code) == ("no", "no_pilot_came")
+    assert (said["running"].answer, since in said["running"].sentence) == ("not reached", True)
     busy = replace(facts.pilots[0], at_pilots=2)
     assert headline(replace(facts, pilots=(busy,))).endswith(f"{since}, while they have 2 jobs there")
     assert headline(replace(facts, pilots=(replace(busy, silent_s=20.0),))) == "3 jobs are activated, none runs"

@@ -51,7 +51,7 @@ CASES = [
 
 
 def test_a_job_that_others_go_before_says_when_no_pilot_asks() -> None:
-    silent = replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), pilot=replace(PILOT, silent_s=240.0))
+    silent = replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), pilot=replace(PILOT, silent_s=240.0, at_pilots=2))
     blocked = first_no(walk(silent))
     assert blocked is not None
     assert blocked.sentence.endswith(f"; no pilot has asked for jobs at {ACTIVE.site} for 4 min")

@@ -14,7 +14,7 @@ from brokerage_app.verdicts import records
 from brokerage_app.verdicts.records import Decided, keep
 from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.skip import Skip
-from brokerage_app.vocabulary.verdict import Choice, Verdict
+from brokerage_app.vocabulary.verdict import UNTRIED, Choice, Verdict
 from jedisite.agents import agent_orders
 from jedisite.models import Agent, AuditEntry
 from tasks_app.commands import handlers
@@ -305,6 +305,17 @@ def test_a_weight_is_said_as_the_product_of_named_values(client: Client, make_us
     assert "<li>running + 1 = <strong>3</strong></li>" in page
     assert "<li>1 / (queued + 10) = <strong>0.0833</strong></li>" in page
     assert "1 of 2 sites was chosen, A; skipped: 1 not the task&#x27;s site." in page
+
+
+def test_a_queue_that_gets_its_first_jobs_is_not_said_to_weigh_nothing(
+    client: Client, make_user: Make, make_task: Make
+) -> None:
+    task = make_task(status="running")
+    keep(Decided(task.id, Verdict((Choice("A", 0.0, ((UNTRIED, 0.0),), bootstrap=True),)), TaskNeeds()))
+    client.force_login(make_user())
+    page = client.get(f"/tasks/{task.id}/why/").content.decode()
+    assert "gets its first few jobs whatever the weights: no job runs or is queued there" in page
+    assert "weight 0" not in page and "the product of" not in page
 
 
 def test_the_status_of_a_site_is_said_with_its_reason(client: Client, make_user: Make) -> None:

@@ -163,7 +163,7 @@ def test_a_dataset_has_places_other_uses_and_its_files(
 @pytest.mark.parametrize(
     ("use", "finished", "seen"),
     [
-        ("log", 6, "done"),
+        ("log", 6, "finished"),
         ("output", 2, "finished"),
         ("output", 0, "failed"),
         ("lib", 0, "failed"),
