@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor
+from math import ceil, floor, log10
 from typing import Any, Final
 
 from brokerage_app.advice.hardware_advice import without_hardware
 from brokerage_app.advice.scratch_advice import less_scratch
 from brokerage_app.brokers.deciding import allowed
+from brokerage_app.formulas.walltime import capacity_hs06s
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.needs import EXPRESS_PRIORITY, TaskNeeds
+from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
 from brokerage_app.vocabulary.snapshot import Grid
 from jedisite.refusals import Fixer
@@ -73,6 +75,9 @@ def of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
         # The time that each job takes whatever its size does not get less with its events.
         if needs.base_walltime_s and (rest := ratio_of(skip, needs.base_walltime_s)) is not None:
             yield from _of_time(needs, rest)
+        if site is not None and needs.cpu_hs06s > 0 and skip.code == codes.SHORT_WALLTIME:
+            # A walltime is told up to a longest one only, so that what is told may not be the whole of what is needed.
+            yield from _of_time(needs, min(_cpu_time_at(needs, site) / needs.cpu_hs06s, 1.0))
     elif skip.code == codes.SLOW_NETWORK and needs.priority >= EXPRESS_PRIORITY:
         yield replace(lower := not_express(needs), what=f"Have an operator {lower.what}")
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:
@@ -91,6 +96,18 @@ def of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
             said = f"architecture {without}" if without else "architecture left empty"
             again = "Kill the task and submit it again, under another name and"
             yield by_user(f"{again} without asking for a {what} ({said})", architecture=without)
+
+
+def _cpu_time_at(needs: TaskNeeds, site: SiteView) -> int:
+    """CPU time (HS06 seconds) that a site's limit leaves for a job; 1 where it leaves none."""
+    left = capacity_hs06s(
+        site.max_walltime_s,
+        cores=needs.cores_at(site),
+        core_power=site.core_power,
+        efficiency_percent=needs.cpu_efficiency_percent,
+        base_s=needs.base_walltime_s,
+    )
+    return max(left, 1)
 
 
 def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
@@ -118,11 +135,12 @@ def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
 
 def _less_time(needs: TaskNeeds, ratio: float) -> Remedy:
     part, unless = _percent(ratio), "if its jobs need no more"
+    said = f"{part:.12f}".rstrip("0").rstrip(".")
     if needs.cpu_hs06s > 0:
-        what = f"Lower the cpuTime of the task to {part} % of what it is, {unless}"
+        what = f"Lower the cpuTime of the task to {said} % of what it is, {unless}"
         return by_user(what, cpu_hs06s=needs.cpu_hs06s * part / 100, least_cpu_hs06s=needs.least_cpu_hs06s * part / 100)
     if needs.walltime_s_per_mb > 0:
-        what = f"Lower the walltime of the task to {part} % of what it is, {unless}"
+        what = f"Lower the walltime of the task to {said} % of what it is, {unless}"
         return by_user(what, walltime_s_per_mb=needs.walltime_s_per_mb * part / 100)
     least = floor(needs.walltime_s * ratio)
     what = f"Lower the walltime of the task from {needs.walltime_s} to {least} s, {unless}"
@@ -178,8 +196,13 @@ def ratio_of(skip: Skip, fixed: float = 0) -> float | None:
     return float(offer / need) if need > 0 and offer > 0 else None
 
 
-def _percent(ratio: float) -> int:
-    return max(1, floor(ratio * 100))
+def _percent(ratio: float) -> float:
+    """In per cent, rounded down: whole ones, below 1 with two digits."""
+    percent = ratio * 100
+    if percent >= 1:
+        return floor(percent)
+    places = 1 - floor(log10(percent))
+    return floor(percent * 10**places) / 10**places
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:

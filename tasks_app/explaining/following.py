@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from brokerage_app.advice.task_remedies import Remedy
@@ -19,7 +20,7 @@ _ACT_OF: Final = {
     "currentPriority": Change.PRIORITY.value,
 }
 _STATUS: Final = re.compile(r'site\.(.+)\.status="online"')
-_PART_OF_CPU_TIME: Final = re.compile(r"the cpuTime of the task to ([0-9]+) % of what it is")
+_PART_OF_CPU_TIME: Final = re.compile(r"the cpuTime of the task to ([0-9.]+) % of what it is")
 
 
 def acts_of(remedy: Remedy) -> Iterator[str]:
@@ -43,7 +44,7 @@ def with_cpu_time(remedy: Remedy, now: int | None, unit: str) -> Remedy:
     """
 
     def told(found: re.Match[str]) -> str:
-        value = (now or 0) * int(found[1]) // 100
+        value = int((now or 0) * Decimal(found[1]) / 100)
         words = unit.removesuffix("Fixed").replace("PerEvent", " an event")
         return f"the cpuTime of the task from {now} to {value} {words}".rstrip() if value else found[0]
 

@@ -152,7 +152,12 @@ IDENTITY: Sequence[Key] = (
 
 RESOURCES: Sequence[Key] = (
     _int("coreCount", "Cores per job; 0 = any number", high=10_000),
-    _int("walltime", "Expected wall time in seconds; negative also switches the looping check off", low=-NINE_DIGITS),
+    _int(
+        "walltime",
+        "Expected wall time of a job in seconds, by which queues are chosen where cpuTime says nothing; no job is "
+        "ended for it; negative also switches the looping check off",
+        low=-NINE_DIGITS,
+    ),
     _text("walltimeUnit", 32, "Unit of walltime"),
     _number("cpuTime", "CPU time per event, in cpuTimeUnit"),
     _text("cpuTimeUnit", 32, "Unit of cpuTime", choices=UNIT_OF_CPU),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
 
 STEPS = ("buildSpec", "mergeSpec", "preproSpec", "esmergeSpec")
+MERGE_EXAMPLE = '{"transPath": "merge_command", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}'
+"""A merge step that joins outputs of all kinds, and logs."""
 """Steps that have a command line."""
 BUILD_STREAMS = frozenset({"IN", "OUT"})
 BUILD_VALUES = frozenset({"LIB", "SURL"})
@@ -106,7 +108,9 @@ def merging(params: TaskParams, faults: Faults) -> None:
     if not params.flag("mergeOutput"):
         return
     if params.spec("mergeSpec") is None:
-        faults.add("mergeSpec", "required", "mergeOutput needs mergeSpec with the jobParameters of the merge step.")
+        faults.add(
+            "mergeSpec", "required", f"mergeOutput needs mergeSpec, the merge step: for example {MERGE_EXAMPLE}."
+        )
     if not params.logs:
         faults.add("log", "required", "mergeOutput needs log, because merge jobs are grouped by the log files.")
 

@@ -236,12 +236,17 @@ class LocalSubmitter(PilotSubmitter):
             orphans = self._orphans()
             if not orphans:
                 return
+            alive = 0
             for orphan in orphans:
                 with contextlib.suppress(psutil.Error):
-                    orphan.kill()
+                    if orphan.status() != psutil.STATUS_ZOMBIE:
+                        orphan.kill()
+                        alive += 1
                 with contextlib.suppress(psutil.Error, psutil.TimeoutExpired):
                     orphan.wait(1.0)
-            log.info("orphans.killed count=%d", len(orphans))
+            # Those that had ended by themselves, as what a pilot tries out at its start, were only reaped.
+            if alive:
+                log.info("orphans.killed count=%d", alive)
 
     def _orphans(self) -> list[psutil.Process]:
         """Our children that are no pilots, zombies included."""

@@ -324,6 +324,17 @@ def test_the_time_that_each_job_takes_whatever_its_size_does_not_shrink_with_it(
     assert told[0] == advice and len([one for one in told if "cpuTime" in one]) <= 1
 
 
+@pytest.mark.parametrize(("times", "percent"), [(40.0, "2"), (400.0, "0.25"), (400_000.0, "0.00025")])
+def test_a_cpu_time_that_is_far_too_large_is_to_be_lowered_to_what_fits(times: float, percent: str) -> None:
+    """The site gives 0.9 x 10 x 10 800 HS06 seconds, less than 1 % of what was asked."""
+    needs = TaskNeeds(vo="local", label="user", cpu_hs06s=97_200 * times, base_walltime_s=600)
+    world, configuration = grid(SiteView("SHORT", max_walltime_s=11_400, core_power=10.0)), configured(GENERIC)
+    found = decide(needs, world, configuration)
+    assert found.blocked is not None and found.code == "short_walltime"
+    told = [one.what for one in helping(Conditions(needs, world, configuration), found.blocked, decide)]
+    assert told[0] == f"Lower the cpuTime of the task to {percent} % of what it is, if its jobs need no more"
+
+
 def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
     short = queue("SHORT", cores=1, max_walltime_s=60)
     found = verdict(replace(NEEDS, walltime_s=3600), short)

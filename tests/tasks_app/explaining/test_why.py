@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -525,4 +526,6 @@ def test_a_part_of_a_cpu_time_below_one_stays_a_part() -> None:
     assert following.with_cpu_time(remedy, 1000, "").what == lower
     assert "from 1000 to 270 HS06s an event, if" in following.with_cpu_time(remedy, 1000, "HS06sPerEventFixed").what
     assert following.with_cpu_time(remedy, 3, "HS06sPerEvent") == remedy
+    small = replace(remedy, what=remedy.what.replace("27 %", "0.0027 %"))
+    assert following.with_cpu_time(small, 10**8, "").what == lower.replace("1000 to 270", "100000000 to 2700")
     assert following.with_cpu_time(remedy, None, "") == remedy

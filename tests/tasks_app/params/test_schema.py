@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -586,3 +587,12 @@ def test_a_placeholder_that_nothing_fills_is_refused_with_the_streams(changes: P
 )
 def test_placeholders_of_streams_that_there_are_and_of_the_shell_are_accepted(changes: Params) -> None:
     assert faults_of(d.smallest(**changes)) == {}
+
+
+def test_the_refusal_of_a_merge_without_its_step_shows_a_step_that_is_taken() -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(mergeOutput=True, log=d.log()))
+    said = str(refused.value)
+    example = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    assert example == {"transPath": "merge_command", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}
+    assert parse(d.smallest(mergeOutput=True, log=d.log(), mergeSpec=example)).flag("mergeOutput")

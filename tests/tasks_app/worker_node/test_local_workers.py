@@ -274,6 +274,27 @@ serve("""
     assert not psutil.pid_exists(pid)
 
 
+def test_orphans_that_ended_by_themselves_are_reaped_and_not_counted_as_killed(
+    site: Site, start: Start, outputs: Any, tmp_path: Path
+) -> None:
+    orphan = """
+import os, signal, subprocess
+from tasks_app.worker_node.pilot.processes import adopt_orphans
+adopt_orphans()
+ended = "import os; child = os.fork(); child or os._exit(0); print(child)"
+pid = int(subprocess.run([sys.executable, "-c", ended], capture_output=True).stdout)
+os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+print("orphan", pid, file=sys.stderr)
+serve("""
+    process = start("-c", SERVICE.replace("\nserve(", orphan), str(tmp_path / "work"), TOKEN, site.url, "1")
+    said = outputs[process.pid]
+    pid = int(said.wait_for("orphan ").split()[-1])
+    os.kill(int(said.wait_for("pilot.started").split("pid=")[1]), signal.SIGKILL)
+    said.wait_for("pilot.ended")
+    assert not psutil.pid_exists(pid)
+    assert not [line for line in said.lines if "orphans.killed" in line]
+
+
 def test_a_pilot_that_could_not_be_prepared_leaves_no_token(
     site: Site, start: Start, outputs: Any, tmp_path: Path
 ) -> None:

@@ -358,6 +358,13 @@ def test_lists_say_where_there_is_no_limit(reader: Client, make_job: Callable[..
     )
 
 
+def test_the_page_of_a_job_calls_its_limit_of_time_a_limit_and_not_a_request(
+    reader: Client, make_job: Callable[..., Job]
+) -> None:
+    page = plain(reader.get(f"/jobs/{make_job(max_walltime_s=86_400).id}/"))
+    assert '<th scope="row">Walltime</th><td class="num">limit 1 d</td>' in page
+
+
 def test_the_list_has_the_free_space_of_the_storage_that_is_written_first(reader: Client) -> None:
     named = StorageEndpoint.objects.create(name="NAMED", site_name="A", space_free_gb=7)
     for name, endpoints in (
