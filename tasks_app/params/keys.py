@@ -153,10 +153,7 @@ IDENTITY: Sequence[Key] = (
 RESOURCES: Sequence[Key] = (
     _int("coreCount", "Cores per job; 0 = any number", high=10_000),
     _int(
-        "walltime",
-        "Expected wall time of a job in seconds, by which queues are chosen where cpuTime says nothing; no job is "
-        "ended for it; negative also switches the looping check off",
-        low=-NINE_DIGITS,
+        "walltime", "Wall time in s by which queues are chosen, no limit; negative: no looping check", low=-NINE_DIGITS
     ),
     _text("walltimeUnit", 32, "Unit of walltime"),
     _number("cpuTime", "CPU time per event, in cpuTimeUnit"),
