@@ -116,11 +116,7 @@ IDENTITY: Sequence[Key] = (
     _text("transUses", 64, "Software release"),
     _text("transHome", 128, "Software cache that holds the transformation"),
     _text("transPath", 128, "Transformation to run: a name served by this site, or a URL"),
-    _text(
-        "processingType",
-        64,
-        "Type of processing; jobs of the type urgent, for which the production right is needed, are sent before all others",
-    ),
+    _text("processingType", 64, "Type of processing; urgent, with the production right, is sent before all others"),
     _text("framework", 50, "Program that submitted the task"),
     _text("workingGroup", 32, "Working group that owns the task"),
     _text("countryGroup", 20, "Country group of the user"),
@@ -152,9 +148,7 @@ IDENTITY: Sequence[Key] = (
 
 RESOURCES: Sequence[Key] = (
     _int("coreCount", "Cores per job; 0 = any number", high=10_000),
-    _int(
-        "walltime", "Wall time in s by which queues are chosen, no limit; negative: no looping check", low=-NINE_DIGITS
-    ),
+    _int("walltime", "Wall time in s to choose queues by, no limit; negative: no looping check", low=-NINE_DIGITS),
     _text("walltimeUnit", 32, "Unit of walltime"),
     _number("cpuTime", "CPU time per event, in cpuTimeUnit"),
     _text("cpuTimeUnit", 32, "Unit of cpuTime", choices=UNIT_OF_CPU),
