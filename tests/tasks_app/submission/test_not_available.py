@@ -15,10 +15,7 @@ ADA = Caller("ada", frozenset({Role.PRODUCTION}))
 REFUSED: list[tuple[str, Any, str]] = [
     ("maxNumJobs", 3, "nFiles or nEvents"),
     ("totNumJobs", 3, "nFiles or nEvents"),
-    ("allowPartialFinish", True, "a goal"),
-    ("nSitesPerJob", 2, "event service"),
     ("objectStore", "root^os.example^/es", "an object store"),
-    ("esmergeSpec", {"transPath": "x", "jobParameters": "y"}, "event service"),
     ("altStageOut", "on", "tried again, elsewhere if need be"),
     ("useInFilesInContainer", True, "Give the container as the dataset"),
     ("putLogToOS", True, "logs are stored where the outputs are"),
