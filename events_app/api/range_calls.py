@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from tasks_app.dispatch.reports import NO_COMMAND, NotYoursError, Proof
 
 DEFAULT_RANGES, UNREADABLE_RANGES = 10, 8
 """Ranges that are handed out when nRanges is absent, and when it is no number."""
+_COUNT: Final = re.compile("-?[0-9]{1,18}")
 VERSIONS: Final = 2
 """The highest version of a report: it is for fine-grained jobs."""
 FEW = 5
@@ -106,7 +108,7 @@ def _wanted(given: Mapping[str, Any], name: str) -> int:
     value = given.get(name)
     if value is None or value == "":
         return DEFAULT_RANGES
-    if isinstance(value, str) and not (value.isascii() and value.lstrip("-").isdecimal() and len(value) < 19):
+    if isinstance(value, str) and not _COUNT.fullmatch(value):
         return UNREADABLE_RANGES
     return number(given, name, -(2**63)) or 0
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_ids import RangeId, RangeIdError, parse_range_id
+from jedisite.vocabulary.words import on_one_line
 
 MOST: Final = 100_000
 """Items of one report that are looked at."""
@@ -21,6 +22,8 @@ TAKEN: Final = {"finished": EventStatus.FINISHED, "failed": EventStatus.FAILED, 
 IGNORED: Final = ("running", "transferring")
 """Nothing is written for these."""
 LONGEST_DIAG: Final = 500
+LOOKED_AT: Final = 4 * LONGEST_DIAG
+"""Characters of an error that are read; some of them are left out."""
 MOST_BYTES: Final = 2**48
 _LARGEST: Final = 2**31 - 1
 _ADLER32: Final = re.compile(r"(?:ad:)?([0-9a-fA-F]{1,8})")
@@ -142,10 +145,17 @@ def _item(place: int, raw: Any, zip_file: ZipFile | None) -> Item | None:
         objstore_id=store,
         path_convention=_number(raw, "pathConvention", lowest=-_LARGEST) if convention is None else convention,
         error_code=_number(raw, "errorCode", lowest=-_LARGEST),
-        error_diag=str(diag).replace("\0", "")[:LONGEST_DIAG] if diag not in (None, "") else None,
+        error_diag=_sentence(diag),
         attempts=1 if word == "fatal" else None,
     )
     return Item(place, range_id, report, zip_file)
+
+
+def _sentence(diag: Any) -> str | None:
+    """What a consumer says of an error, on one line: no character in it begins a new one or turns what follows round."""
+    if diag is None:
+        return None
+    return on_one_line(str(diag)[:LOOKED_AT].replace("\0", ""))[:LONGEST_DIAG] or None
 
 
 def _zip(raw: Any) -> ZipFile:

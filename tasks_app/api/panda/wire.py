@@ -8,6 +8,7 @@ JSON object with `StatusCode`: PanDA's pilots look at nothing else.
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.params.faults import shown
 
 GZIP = b"\x1f\x8b"
+LONGEST_NUMBER = 40
+_WHOLE = re.compile(r"([+-]?[0-9]+)(?:\.[0-9]*)?")
 MOST_FIELDS = 1000
 """Fields of a form or a query."""
 
@@ -185,12 +188,21 @@ def number(body: Mapping[str, Any], name: str, least: int = 0, most: int = 2**63
     try:
         if isinstance(value, str) and not is_plain_number(value):
             raise ValueError(value)
-        found = int(float(value)) if not isinstance(value, int) else value
+        found = value if isinstance(value, int) else _whole(value)
     except (TypeError, ValueError, OverflowError) as exc:
         raise BadCallError(f"{name} must be a number, not {str(value)[:50]!r}") from exc
     if isinstance(value, bool) or not least <= found <= most:
         raise BadCallError(f"{name} must be a number from {least} to {most}, not {found}")
     return found
+
+
+def _whole(value: Any) -> int:
+    """A number that came as a float or as a text, cut to a whole one: texts exactly, which a float is not beyond 2**53.
+
+    Raises TypeError, ValueError, OverflowError.
+    """
+    found = _WHOLE.fullmatch(value[:LONGEST_NUMBER].strip()) if isinstance(value, str) else None
+    return int(found[1]) if found and len(value) <= LONGEST_NUMBER else int(float(value))
 
 
 def is_plain_number(text: str) -> bool:

@@ -122,7 +122,13 @@ def test_how_many_are_handed_out(
 ) -> None:
     job = make_consumer()
     insert(RangeBlock(7, 1, 100_000, 1))
-    for said, number in (({}, 10), ({"nRanges": ""}, 10), ({"nRanges": "many"}, 8), ({"nRanges": "1e3"}, 8)):
+    for said, number in (
+        ({}, 10),
+        ({"nRanges": ""}, 10),
+        ({"nRanges": "many"}, 8),
+        ({"nRanges": "1e3"}, 8),
+        ({"nRanges": "--3"}, 8),
+    ):
         assert len(ids(form("getEventRanges", pandaID=job, **said))) == number, said
     for wanted, number in ((3, 3), (0, 0), (-5, 0), (10**9, 10_000), ("4", 4), (None, 10)):
         assert len(ids(v1("acquire_event_ranges", job_id=job, n_ranges=wanted)["data"])) == number, wanted

@@ -37,6 +37,11 @@ FINISHED = RangeReport(EventStatus.FINISHED)
             {**DONE, "eventStatus": "failed", "errorCode": -9, "errorDiag": "x\0" * 600},
             RangeReport(EventStatus.FAILED, error_code=-9, error_diag="x" * 500),
         ),
+        (
+            {**DONE, "eventStatus": "failed", "errorDiag": "it died\r\nSubject: \u202edone\x85 "},
+            RangeReport(EventStatus.FAILED, error_diag="it died Subject: done"),
+        ),
+        ({**DONE, "eventStatus": "failed", "errorDiag": "\n\u2028"}, RangeReport(EventStatus.FAILED)),
     ],
 )
 def test_an_item_of_version_0(raw: dict[str, Any], report: RangeReport) -> None:

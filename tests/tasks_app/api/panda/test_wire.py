@@ -14,6 +14,7 @@ import pytest
 from django.core.exceptions import RequestDataTooBig
 from django.test import Client, RequestFactory
 
+from tasks_app.api.panda import wire
 from tasks_app.api.panda.wire import BadCallError, body_of, moment, query_of
 
 JSON, FORM, NONE = "application/json", "application/x-www-form-urlencoded", ""
@@ -146,6 +147,29 @@ def test_digits_of_other_scripts_and_underscores_are_no_numbers(api: Api) -> Non
         assert not said["success"] and said["message"].startswith("job_id must be a number")
     assert moment({"at": "\u0662026-01-02 03:04:05"}, "at") is None
     assert moment({"at": "2026-01-02 03:04:05"}, "at") is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("9007199254740993", 2**53 + 1),
+        ("9223372036854775807", 2**63 - 1),
+        ("9007199254740993.0", 2**53 + 1),
+        (" 12 ", 12),
+        ("+7.9", 7),
+        ("-0.5", 0),
+        ("1e3", 1000),
+        (12.0, 12),
+    ],
+)
+def test_numbers_are_read_exactly(said: Any, meant: int) -> None:
+    assert wire.number({"n": said}, "n") == meant
+
+
+@pytest.mark.parametrize("said", ["--3", "3-", "1" * 5000, "9223372036854775808", "nan", "1e400", [3], True])
+def test_what_is_no_number_of_this_site_is_refused(said: Any) -> None:
+    with pytest.raises(BadCallError, match="n must be a number"):
+        wire.number({"n": said}, "n")
 
 
 @pytest.mark.django_db
