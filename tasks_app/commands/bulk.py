@@ -20,6 +20,7 @@ from jedisite import audit
 from jedisite.database.sql import numbers
 from jedisite.identity.callers import Caller
 from jedisite.vocabulary.words import plural, sentence, thousands
+from tasks_app.commands import removal_preview
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.lifecycle import attempts, rights
@@ -209,6 +210,8 @@ class Preview:
     more_attempts: str = ""
     end_failed: int = 0
     """Tasks that the act ends, and that have processed nothing yet."""
+    removal: str = ""
+    """Which files may be removed now, of an act that removes some."""
 
     @property
     def ids(self) -> list[int]:
@@ -231,7 +234,9 @@ def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str
     failed = _failed_files(act, ids)
     more = attempts.more(attempts.added(ids).values()) if failed else ""
     empty = with_no_result(good) if act.name == TaskCommand.FINISH else ()
-    return Preview(act, tuple(good), tuple(_grouped(refused, chosen.missing)), _hit(act, ids), failed, more, len(empty))
+    groups = tuple(_grouped(refused, chosen.missing))
+    removal = removal_preview.sentence_of(ids) if ids and act.name == TaskCommand.REMOVE_FILES else ""
+    return Preview(act, tuple(good), groups, _hit(act, ids), failed, more, len(empty), removal)
 
 
 def _sorted_out(

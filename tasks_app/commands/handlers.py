@@ -25,8 +25,7 @@ from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
-from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS
-from tasks_app.params.kinds import split_names
+from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS, named_files
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.submission import command_queue
 
@@ -155,8 +154,7 @@ def increase_attempts(task: Task, order: Order) -> str:
 
 @carries_out(TaskCommand.REMOVE_FILES, "files removed")
 def remove_files(task: Task, order: Order) -> str:
-    names = [name.rpartition(":")[2] for name in split_names(str(order.parameters["files"]))]
-    done = file_removal.remove(task.id, names)
+    done = file_removal.remove(task.id, named_files(order.parameters))
     if not done.files:
         raise command_queue.CommandRefusedError(done.why_some_stay)
     sentence = f"{plural(done.files, 'file is', 'files are')} removed from its input"

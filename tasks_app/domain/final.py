@@ -44,6 +44,7 @@ class Books:
     allow_empty       AE: without any file the task is done
     reads_parent      the parent makes some of the input
     missing           why some of the files were never there, as a part of a sentence
+    removed           who took all files out of its input, as a sentence
     maker             what another task has left of an input that it makes
     """
 
@@ -60,6 +61,7 @@ class Books:
     allow_empty: bool = False
     reads_parent: bool = True
     missing: str = ""
+    removed: str = ""
     maker: Maker | None = None
 
 
@@ -118,6 +120,7 @@ def _by_files(books: Books) -> FinalVerdict:
     words = f"{books.finished} of {plural(books.files, 'input file was', 'input files were')} processed"
     if books.missing:
         words += f"; {books.missing}"
+    words = books.removed or words
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
         return FinalVerdict(TaskStatus.FAILED, Reason(refusal_codes.TASK_NONE_DONE, words))
     if books.finished < books.files:

@@ -117,7 +117,6 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "take files out of its input, such as those that always fail; files that jobs have stay",
         frozenset({T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED, T.EXHAUSTED}),
         f"{_NO_WAY_BACK}: submit another task for these files.",
-        files="removed where they are named",
         asks="Remove files from the input of {}?",
     ),
     TaskCommand.RELEASE: CommandRule(

@@ -18,6 +18,7 @@ from tasks_app.inputs import foreseen, input_wishes, preprocessed
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.makers import reading_parents
 from tasks_app.inputs.missing_files import tasks_with_missing
+from tasks_app.inputs.removed_files import all_removed
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.keys import stream_of_ds_for
@@ -56,7 +57,7 @@ def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
 
 def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     """Of each of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
-    stands in the way of a retry, with its number. Up to three queries, and three for parents."""
+    stands in the way of a retry, with its number. Up to five queries, and three for parents."""
     tasks = [task for task in tasks if task.status in RETRIED_AT_REST]
     if not tasks:
         return {}
@@ -71,7 +72,8 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     )
     has = {row["task_id"]: row for row in counted}
     missing = tasks_with_missing([task_id for task_id, row in has.items() if row["lost"]])
-    found, whole = {}, []
+    found: dict[int, str] = {}
+    whole, empty = [], []
     for task in tasks:
         row = has.get(task.id)
         if task.id in missing:
@@ -83,11 +85,18 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
         elif row and row["all"]:
             whole.append(task)
         else:
-            how = (
-                "was aborted before it had" if task.status == TaskStatus.ABORTED else f"is {task.status} and never had"
-            )
-            found[task.id] = f"task {task.id} {how} any input; nothing to retry. To have it looked up, {RUN_AGAIN}"
-    return found | _processed(whole)
+            empty.append(task)
+    return found | _without_input(empty) | _processed(whole)
+
+
+def _without_input(tasks: Sequence[Task]) -> dict[int, str]:
+    removed, found = all_removed([task.id for task in tasks]), {}
+    for task in tasks:
+        how = "was aborted before it had" if task.status == TaskStatus.ABORTED else f"is {task.status} and never had"
+        found[task.id] = f"task {task.id} {how} any input; nothing to retry. To have it looked up, {RUN_AGAIN}"
+        if task.id in removed:
+            found[task.id] = f"task {task.id} is {task.status}: {removed[task.id]}; nothing to retry"
+    return found
 
 
 def _lost(task: Task, lost: int, *, others: bool) -> str:

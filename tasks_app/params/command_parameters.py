@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.params.faults import Faults, ParamErrors, shown
-from tasks_app.params.kinds import Key, check_value
+from tasks_app.params.kinds import Key, check_value, split_names
 from tasks_app.params.resubmission import check_changes
 
 MOST_ATTEMPTS_ADDED: Final = 100
@@ -95,7 +95,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 required=True,
                 longest=20_000,
                 title="Files",
-                hint="Names separated by commas, as on the tab Inputs.",
+                hint="Names separated by commas, as on the tab Files.",
             ),
         ),
         TaskCommand.REASSIGN: (
@@ -142,6 +142,11 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
 )
 """What each command takes. Forms, the API and its schema, the help and the audit trail are made from it."""
 NAMES: Final = tuple(dict.fromkeys(key.name for keys in PARAMETERS.values() for key in keys))
+
+
+def named_files(given: Mapping[str, Any]) -> list[str]:
+    """The names of files in the parameters of a command, without their scopes."""
+    return [name.rpartition(":")[2] for name in split_names(str(given.get("files") or ""))]
 
 
 def check_keys(keys: Iterable[Key], given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from brokerage_app.grid import installed_policy
 from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.policy.placement import NoPlaceError, check_leaf
 from jedisite.identity import user_names
-from jedisite.vocabulary.words import sentence
+from jedisite.vocabulary.words import plural, sentence
 from tasks_app.configured.site_limits import most_records
 from tasks_app.ddm import data_management
 from tasks_app.ddm.local_storage import nearest_data
@@ -28,10 +28,11 @@ from tasks_app.domain.source_labels import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.inputs import data_rights, makers
 from tasks_app.inputs.rules.selection import why_none
 from tasks_app.inputs.slices import SEQUENCE
-from tasks_app.models import Dataset, PlannedOutput, Task
+from tasks_app.models import Dataset, File, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
-from tasks_app.models.dataset import MADE_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
 from tasks_app.params import clientwords, kept_names, not_available
+from tasks_app.params.command_parameters import named_files
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.job_groups import read_groups
@@ -348,8 +349,22 @@ def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()
     faults, tables = Faults(), Tables()
     kept_names.check_places(given or {}, tables, faults, auto=False)
     kept_names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
+    tasks = list(asked)
+    if tasks and (names := named_files(given or {})):
+        _check_read(names, tasks, faults)
     faults.raise_if_any()
-    check_changes(given, asked)
+    check_changes(given, tasks)
+
+
+def _check_read(lfns: Sequence[str], tasks: Sequence[Task], faults: Faults) -> None:
+    """Add a fault for files that none of these tasks reads. One statement."""
+    rows = File.objects.filter(task_id__in=[task.id for task in tasks], type__in=INPUT_TYPES, lfn__in=lfns)
+    unknown = sorted(set(lfns) - set(rows.order_by().values_list("lfn", flat=True)))
+    if unknown:
+        who = f"Task {tasks[0].id} reads no file" if len(tasks) == 1 else "None of these tasks reads"
+        named, more = ", ".join(map(shown, unknown[:3])), len(unknown) - 3
+        named += f" and {plural(more, 'other file')}" if more > 0 else ""
+        faults.add("files", "known", f"{who} {named}.")
 
 
 def check_changes(given: Mapping[str, Any] | None, asked: Iterable[Task]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.test import Client
 
 from tasks_app.agents import commando, feeder, job_generator, refiner
 from tasks_app.domain.task_commands import TaskCommand
-from tasks_app.models import Command, Dataset, File, Job, JobFile, TaskStatusLog
+from tasks_app.models import Command, Dataset, File, Job, JobFile, Task, TaskStatusLog
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
@@ -22,6 +25,7 @@ from tests.flow.driving import (
     settle,
     status,
     submit,
+    task,
 )
 from tests.flow.pilot import Pilot, drive, failing_on
 from tests.flow.threads import together
@@ -115,11 +119,31 @@ def test_a_removed_file_does_not_come_back() -> None:
     assert [f.status for f in files(made)] == ["finished", "removed", "finished", "finished"]
 
 
-def test_a_task_of_which_all_files_are_removed_ends() -> None:
+def test_a_task_of_which_all_files_are_removed_ends_and_names_who_removed_them(client: Client, make_user: Any) -> None:
     made = made_of(2)
+    Task.objects.filter(pk=made).update(error_dialog="All 2 sites were skipped: 2 too few cores")
     remove(made, 0, 1)
     drive(Pilot())
     assert (status(made), counters(made)[:2], jobs(made)) == ("failed", (0, 0), [])
+    said = "all of its input was removed by ada"
+    assert task(made).error_dialog == said
+    log = TaskStatusLog.objects.filter(task_id=made, status="failed").get()
+    assert log.reason == said
+    with pytest.raises(command_queue.CommandRefusedError, match=f"task {made} is failed: {said}; nothing to retry$"):
+        command_queue.give_command(made, "retry", by="ada")
+    client.force_login(make_user("reader"))
+    text = client.get(f"/tasks/{made}/").content.decode()
+    assert "Failed: All of its input was removed by ada." in text and "look it up" not in text
+
+
+def test_the_tab_of_files_counts_those_that_were_removed(client: Client, make_user: Any) -> None:
+    made = made_of(4)
+    remove(made, 2)
+    drive(Pilot())
+    client.force_login(make_user("reader"))
+    shown = f'?dataset={dataset(made).pk}&amp;status=removed">1 removed</a>'
+    assert shown in client.get(f"/tasks/{made}/inputs/").content.decode()
+    assert shown in client.get(f"/tasks/{made}/").content.decode()
 
 
 def test_scouts_get_no_removed_file() -> None:

@@ -43,7 +43,7 @@ def ending_of(status: str, said: str, books: Callable[[], Books]) -> Ending:
         return Ending(TaskStatus.ABORTED, said or "killed", said)
     found = books()
     verdict = final_verdict(found)
-    remark = verdict.reason.detail if verdict.reason.code in _SHOWN or found.missing else ""
+    remark = verdict.reason.detail if verdict.reason.code in _SHOWN or found.missing or found.removed else ""
     if said.startswith(PREPROCESSING_FAILED):
         remark = said
     return Ending(verdict.status, verdict.reason.detail, remark)

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import DatasetReplica
 from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.api.v2.data_resources import TaskFileViewSet
+from tasks_app.inputs import removed_files
 from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.inputs.staging import progress, staged_of
 from tasks_app.lists.file_columns import FILES
@@ -73,7 +74,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
     for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
         places[replica.dataset].append(replica)
     made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
-    staged, now = staged_of(task_id), timezone.now()
+    staged, removed, now = staged_of(task_id), removed_files.counts(task_id), timezone.now()
     catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
     return list_page.show(
         request,
@@ -84,7 +85,13 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         tab="task-inputs",
         tab_title="Files",
         datasets=[
-            (dataset, places.get(dataset.name, []), catalogued.get(dataset.name), staged.get(dataset.name))
+            (
+                dataset,
+                places.get(dataset.name, []),
+                catalogued.get(dataset.name),
+                staged.get(dataset.name),
+                removed.get(dataset.id, 0),
+            )
             for dataset in datasets[:DATASETS]
         ],
         more_datasets=len(datasets) > DATASETS,

@@ -17,6 +17,7 @@ from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL, JobStatus
 from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
 from tasks_app.failures.error_queries import error_groups
+from tasks_app.inputs import removed_files
 from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
@@ -66,7 +67,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     asked = Dataset.objects.of_task(task_id)
     datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
     masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
-    ranged = _ranged(task, masters)
+    ranged, removed = _ranged(task, masters), removed_files.counts(task_id)
     log = latest_lines(task_id, LOG_LINES)
     verdict = page_queries.latest_verdicts([task_id]).get(task_id)
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
@@ -96,7 +97,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "has_ended": task.status in TASK_FINAL,
         # The column is as old as the last forecast, while the numbers of jobs beside it are those of now.
         "failed_percent": task.failure_rate if task.status in TASK_FINAL else failure_rate_of(task_id),
-        "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
+        "datasets": [(dataset, ranged.get(dataset.id), removed.get(dataset.id)) for dataset in datasets[:DATASETS]],
         "unmerged": 0 if "unmerged" in request.GET else unmerged,
         "more_datasets": len(datasets) > DATASETS,
         "matrix": matrix,

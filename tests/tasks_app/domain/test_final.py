@@ -19,6 +19,8 @@ T = TaskStatus
         (Books(10, 0), T.FAILED, "task_none_done"),
         (Books(0, 0), T.FAILED, "task_none_done"),
         (Books(0, 0, allow_empty=True), T.DONE, "task_all_done"),
+        (Books(0, 0, removed="all of its input was removed by ada"), T.FAILED, "task_none_done"),
+        (Books(0, 0, removed="all of its input was removed by ada", allow_empty=True), T.DONE, "task_all_done"),
         (Books(10, 0, allow_empty=True), T.FAILED, "task_none_done"),
         (Books(10, 10, "done"), T.DONE, "task_all_done"),
         (Books(10, 10, "running"), T.FINISHED, "task_parent_incomplete"),

@@ -170,6 +170,11 @@ NEEDS: dict[str, dict[str, Any]] = {
 }
 
 
+def with_failed_file(task: Task) -> None:
+    read = Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
+    File.objects.create(task_id=task.id, dataset_id=read.pk, lfn="user.ada.in.1", type="input", status="ready")
+
+
 @pytest.mark.parametrize("command", list(TaskCommand))
 def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     api: Api, make_task: Make, command: TaskCommand
@@ -178,7 +183,7 @@ def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     client = api("production")
     for status in TaskStatus:
         task = make_task(status=status, prod_source_label="user")
-        Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
+        with_failed_file(task)
         TaskParams.objects.create(task=task, params={})
         body = {"command": command, **NEEDS.get(command, {})}
         answer = client.post(f"{TASKS}{task.id}/commands/", body, "application/json")
@@ -198,7 +203,7 @@ def test_owners_give_their_commands_and_operators_theirs(api: Api, make_task: Ma
     codes = {}
     for role in ("user", "shifter", "production", "administrator"):
         task = make_task(status=status, prod_source_label="user", user="ada")
-        Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
+        with_failed_file(task)
         body = {"command": command, **NEEDS.get(command, {})}
         codes[role] = api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code
     owner = 403 if COMMANDS[command].giver is Giver.PRODUCTION else 202

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.models import AuditEntry
-from tasks_app.models import CatalogueDataset, Command, SubmissionKey, Task, TaskParams
+from tasks_app.models import CatalogueDataset, Command, Dataset, File, SubmissionKey, Task, TaskParams
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -441,7 +441,15 @@ def test_removing_files_needs_their_names_and_the_right_to_the_task(api: Api, ma
         return who.post(f"{TASKS}{task.id}/commands/", body, content_type="application/json")
 
     own, bobs = make_task(status="running"), make_task(status="running", user="bob")
+    for task in (own, bobs):
+        read = Dataset.objects.create(task=task, name="user.ada.in", type="input", files=2)
+        for lfn in ("a", "b"):
+            File.objects.create(task_id=task.id, dataset_id=read.pk, lfn=lfn, type="input", status="ready")
     assert fields(command(api(), own)) == ["files"]
+    answer = command(api(), own, files="a, ada:c, d")
+    assert fields(answer) == ["files"]
+    assert answer.json()["errors"][0]["message"] == f"Task {own.id} reads no file 'c', 'd'."
+    assert not Command.objects.filter(task=own).exists()
     assert command(api(), bobs, files="a").status_code == 403
     assert command(api(), own, files="a, b").status_code == 202
     assert Command.objects.get(task=own).parameters == {"files": "a, b"}

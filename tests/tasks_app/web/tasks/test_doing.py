@@ -507,3 +507,29 @@ def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, mak
     for page in ("/audit/?view=all", f"/tasks/{task.id}/audit/"):
         text = text_of(operator.get(page))
         assert "Retry" in text and "Leave child tasks alone: yes, Ignore the limits on retries: yes" in text
+
+
+@pytest.mark.parametrize(
+    ("counters", "said"),
+    [
+        (
+            {"files": 9, "files_used": 6, "files_finished": 1, "files_failed": 2, "files_missing": 1},
+            "6 input files can be removed: 3 wait, 2 have failed, 1 is lost or missing. 3 are in jobs and stay.",
+        ),
+        ({"files": 4, "files_used": 4}, "No input file can be removed at the moment: all 4 left are in jobs."),
+        (
+            {"files": 4, "files_used": 4, "files_finished": 3},
+            "No input file can be removed at the moment: the only one that is left is in a job.",
+        ),
+        ({"files": 4, "files_used": 4, "files_finished": 4}, "No input file can be removed: all were processed."),
+        ({}, "No input file is known yet."),
+    ],
+)
+def test_the_dialog_that_removes_files_counts_those_that_may_be_removed(
+    reader: Client, make_task: Make, counters: dict[str, int], said: str
+) -> None:
+    task = make_task()
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", **counters)
+    text = text_of(reader.get(f"/tasks/{task.id}/do/remove_files/"))
+    assert said in text
+    assert "as on the tab Files" in text and "left as they are" not in text and "more attempt" not in text
