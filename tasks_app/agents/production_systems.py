@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +17,8 @@ from tasks_app.messaging import foreign_sessions, production_systems, states_bac
 
 LIMIT = 200
 MESSAGES = 5000
+MOST_NAMED: Final = 5
+"""Rows and roles that the page names of each kind."""
 PATIENCE: Final = timedelta(seconds=3)
 """How long one statement waits for a lock that a production system may have."""
 
@@ -44,7 +47,8 @@ def run(
 
 
 def _serve(limit: int, messages: int, now: datetime, notes: list[str]) -> Pass:
-    roles, served, refused = production_systems.roles_that_wait(), 0, 0
+    roles, served = production_systems.roles_that_wait(), 0
+    refused: list[str] = []
     for serve in (lambda role: production_systems.import_next(role, now), production_systems.give_next_command):
         # A row of each role in turn, and as many commands as tasks: a flood of one delays no other.
         left, until = list(roles), served + limit
@@ -53,13 +57,20 @@ def _serve(limit: int, messages: int, now: datetime, notes: list[str]) -> Pass:
             if (done := serve(role)) is not None:
                 left.append(role)
                 served += 1
-                refused += bool(done.error)
+                refused += [done.row] if done.error else []
                 renew_lease()
     read, written = states_back.write_states(messages)
     written += states_back.write_answers()
     waiting = production_systems.rows_without_account()
     notes += [
-        f"{plural(refused, 'row')} refused" if refused else "",
-        f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role" if waiting else "",
+        f"{plural(len(refused), 'row')} refused: {_first(refused)}" if refused else "",
     ]
+    if waiting:
+        roles = _first(production_systems.roles_without_account())
+        notes.append(f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role: {roles}")
     return Pass(served + written, "; ".join(filter(None, notes)), more=served >= limit or read == messages)
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {plural(more, 'other')}" if more > 0 else "")

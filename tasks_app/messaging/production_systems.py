@@ -59,17 +59,21 @@ SELECT d.id, d.comm_task, d.comm_cmd, coalesce(d.comm_comment, ''),
 """  # noqa: S608 - constants
 _COMMAND_ANSWERED = """UPDATE prodsys_comm SET comm_cmd = %(word)s, comm_status = %(status)s, comm_answer = %(answer)s,
        comm_command = %(command)s WHERE id = %(row)s"""
-_WAITS = "This waits for an active account of the name of the role that wrote it: an administrator makes one."
+_WAITS = (
+    "'This waits for an active account named ' || db_role || ', the role that wrote it: an administrator makes one.'"
+)
 _NO_ACCOUNT = (
-    f"""UPDATE t_task SET error = %(waits)s WHERE taskid = ANY(ARRAY(
+    f"""UPDATE t_task SET error = {_WAITS} WHERE taskid = ANY(ARRAY(
             SELECT d.taskid FROM t_task d WHERE d.status = 'waiting' AND d.error = '' AND NOT {_ACCOUNT} ORDER BY 1
                FOR UPDATE SKIP LOCKED))""",  # noqa: S608
-    f"""UPDATE prodsys_comm SET comm_answer = %(waits)s WHERE id = ANY(ARRAY(
+    f"""UPDATE prodsys_comm SET comm_answer = {_WAITS} WHERE id = ANY(ARRAY(
             SELECT d.id FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND d.comm_answer = '' AND NOT {_ACCOUNT} ORDER BY 1
                FOR UPDATE SKIP LOCKED))""",  # noqa: S608
 )
 _WAITING = f"""SELECT (SELECT count(*) FROM t_task d WHERE d.status = 'waiting' AND NOT {_ACCOUNT})
        + (SELECT count(*) FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND NOT {_ACCOUNT})"""  # noqa: S608
+_WAITING_ROLES = f"""SELECT d.db_role FROM t_task d WHERE d.status = 'waiting' AND NOT {_ACCOUNT}
+ UNION SELECT d.db_role FROM prodsys_comm d WHERE d.comm_status = 'waiting' AND NOT {_ACCOUNT} ORDER BY 1"""  # noqa: S608
 
 # Each role by a look into the index, however many of its rows wait.
 _OF_EACH = """
@@ -88,8 +92,6 @@ _ROLES = (
 
 _REFUSALS = (
     BadRowError,
-    NotPlainJSONError,
-    ParamErrors,
     submitting.SubmissionRefusedError,
     command_queue.CommandRefusedError,
 )
@@ -97,8 +99,9 @@ _REFUSALS = (
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A row that got its answer. `error` is empty when it became what it asked for."""
+    """A row that got its answer, by its name. `error` is empty when it became what it asked for."""
 
+    row: str
     error: str = ""
 
 
@@ -128,14 +131,14 @@ def import_next(role: str, now: datetime) -> Served | None:
                 "imported": None if error else now,
             },
         )
-    return Served(error)
+    return Served(f"task {task_id} of {role}", error)
 
 
 def _import(task_id: int, role: str, text: str | None, columns: list[Any], is_used: bool) -> None:
     if is_used:
         raise BadRowError(f"There is a task {task_id} already; numbers are taken from the sequence jedi_tasks_id_seq.")
     names = ("taskname", "username", "vo", "prodsourcelabel", "priority", "parent_tid")
-    given = prodsys.with_columns(_json(text), dict(zip(names, columns, strict=True)))
+    given = prodsys.with_columns(_json("jedi_task_parameters", text), dict(zip(names, columns, strict=True)))
     caller = _caller(role)
     made = submitting.submit(submitting.check(given, caller), by=caller.name, task_id=task_id)
     if not made.is_new:
@@ -166,13 +169,13 @@ def give_next_command(role: str) -> Served | None:
                 "command": None if error else given[0],
             },
         )
-    return Served(error)
+    return Served(f"command {number} of {role}", error)
 
 
 def _give(role: str, task_id: int, word: str, comment: str, text: str | None) -> int:
     """The number of the command that the task was given."""
     command = prodsys.command_named(word)
-    checked = command_parameters.check(command, prodsys.parameters(command, comment, _json(text)))
+    checked = command_parameters.check(command, prodsys.parameters(command, comment, _json("comm_parameters", text)))
     task = Task.objects.filter(pk=task_id).first()
     if task is None:
         raise BadRowError(f"There is no task {task_id}.")
@@ -191,6 +194,8 @@ def _answer_to(task_id: int, work: Any) -> str:
     try:
         with transaction.atomic(), turn(ME, task_id):
             work()
+    except ParamErrors as exc:
+        return str(exc)[:LONGEST_ANSWER]  # begins with the name of a field, which is case-sensitive
     except _REFUSALS as exc:
         return sentence(exc)[:LONGEST_ANSWER]
     except OperationalError:
@@ -201,20 +206,30 @@ def _answer_to(task_id: int, work: Any) -> str:
     return ""
 
 
-def _json(text: str | None) -> Any:
+def _json(column: str, text: str | None) -> Any:
     if text is None:
-        raise BadRowError(f"The parameters are longer than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
-    return strict_json(text.encode())
+        raise BadRowError(f"The column {column} is longer than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
+    try:
+        return strict_json(text.encode())
+    except NotPlainJSONError as exc:
+        raise BadRowError(f"The column {column} is no valid JSON: {exc}") from exc
 
 
 def _caller(role: str) -> Caller:
     return caller_of_user(User.objects.get(username=role, is_active=True))
 
 
+def roles_without_account() -> list[str]:
+    """Roles that have written rows which wait for an account. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING_ROLES)
+        return [role for (role,) in cursor.fetchall()]
+
+
 def rows_without_account() -> int:
     """Rows that wait since their role has no account here; each says so."""
     with connection.cursor() as cursor:
         for statement in _NO_ACCOUNT:
-            cursor.execute(statement, {"waits": _WAITS})
+            cursor.execute(statement)
         cursor.execute(_WAITING)
         return int(cursor.fetchone()[0])

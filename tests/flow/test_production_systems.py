@@ -184,7 +184,8 @@ def test_steps_that_are_this_site_s_own_are_not_told(deft: System) -> None:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "no JSON": ("{", "Expecting property name"),
+    "no JSON": ("{", "The column jedi_task_parameters is no valid JSON: Expecting property name"),
+    "wrong type": ({"nEventsPerJob": "many"}, "nEventsPerJob: "),
     "too deep": ("[" * 100_000, "deeper than"),
     "not an object": ("[1]", ""),
     "twice the same": ('{"taskName": "a", "taskName": "b"}', "occurs twice"),
@@ -200,7 +201,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_a_refused_row_says_why(deft: System, case: str) -> None:
     given, sentence = REFUSED[case]
     (made,) = deft.submit(wanted("lab.t") | given if isinstance(given, dict) else given)
-    assert serve() == "1 row refused"
+    assert serve() == f"1 row refused: task {made} of {deft.name}"
     state, error = deft.row(made)
     assert (state, sentence in error, Task.objects.count()) == ("broken", True, 0), error
     assert serve() == ""
@@ -261,9 +262,11 @@ def test_rights_are_those_of_the_account_and_rows_those_of_the_role(
     plain, stranger = make_system(role=""), make_system(account=False)
     (official,) = deft.submit(wanted("lab.t"))
     (foreign,), (waits,) = plain.submit(wanted("lab.u")), stranger.submit(wanted("lab.v"))
-    assert "wait for an account" in serve() or "waits for an account" in serve()
+    assert serve() == (
+        f"1 row refused: task {foreign} of {plain.name}; 1 row waits for an account of its role: {stranger.name}"
+    )
     assert plain.row(foreign)[0] == "broken" and "production right" in plain.row(foreign)[1]
-    assert stranger.row(waits)[0] == "waiting" and "account of the name of the role" in stranger.row(waits)[1]
+    assert stranger.row(waits)[0] == "waiting" and f"account named {stranger.name}" in stranger.row(waits)[1]
     plain.command(official, "kill")
     serve()
     ((word, state, answer),) = plain.answers(official)
@@ -335,7 +338,12 @@ def test_a_command_that_the_task_refuses_later_says_so(deft: System) -> None:
 
 @pytest.mark.parametrize(
     ("params", "sentence"),
-    [("{", "Expecting property name"), ("[]", "JSON object"), ('{"x": 1}', "x"), ("9" * 5000, "")],
+    [
+        ("{", "The column comm_parameters is no valid JSON: Expecting property name"),
+        ("[]", "JSON object"),
+        ('{"x": 1}', "x"),
+        ("9" * 5000, ""),
+    ],
 )
 def test_hostile_parameters_of_a_command_are_refused(deft: System, params: str, sentence: str) -> None:
     (made,) = deft.submit(wanted("lab.t"))
