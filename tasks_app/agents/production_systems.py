@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,8 +16,6 @@ from tasks_app.messaging import foreign_sessions, production_systems, states_bac
 
 LIMIT = 200
 MESSAGES = 5000
-MOST_NAMED: Final = 5
-"""Rows and roles that the page names of each kind."""
 PATIENCE: Final = timedelta(seconds=3)
 """How long one statement waits for a lock that a production system may have."""
 
@@ -63,14 +60,9 @@ def _serve(limit: int, messages: int, now: datetime, notes: list[str]) -> Pass:
     written += states_back.write_answers()
     waiting = production_systems.rows_without_account()
     notes += [
-        f"{plural(len(refused), 'row')} refused: {_first(refused)}" if refused else "",
+        f"{plural(len(refused), 'row')} refused: {production_systems.first_of(refused)}" if refused else "",
     ]
     if waiting:
-        roles = _first(production_systems.roles_without_account())
-        notes.append(f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role: {roles}")
+        names = production_systems.first_of(production_systems.roles_without_account())
+        notes.append(f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role: {names}")
     return Pass(served + written, "; ".join(filter(None, notes)), more=served >= limit or read == messages)
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {plural(more, 'other')}" if more > 0 else "")

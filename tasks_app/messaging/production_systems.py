@@ -6,6 +6,7 @@ account that has the name of the row's role of the database.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +19,7 @@ from django.db import OperationalError, connection, transaction
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.identity.callers import Caller, caller_of_user
 from jedisite.processes.logs import sentence_of
-from jedisite.vocabulary.words import sentence
+from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.problems import NotPlainJSONError, strict_json
 from tasks_app.lifecycle import rights
 from tasks_app.messaging.rules import prodsys
@@ -31,6 +32,8 @@ from tasks_app.submission import command_queue, known_names, submitting
 log = structlog.get_logger(__name__)
 ME: Final = "production_systems"
 LONGEST_ANSWER: Final = 4000
+MOST_NAMED: Final = 5
+"""Rows and roles that the agent's page names of each kind."""
 REFUSED: Final = "broken"
 """What T_TASK says of a row that became no task, as JEDI says of a task that could never run."""
 
@@ -103,6 +106,12 @@ class Served:
 
     row: str
     error: str = ""
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first few of these names of rows or roles, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {plural(more, 'other')}" if more > 0 else "")
 
 
 def roles_that_wait() -> list[str]:
