@@ -115,7 +115,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         claimed_by=task.locked_by or "",
         nucleus=task.nucleus or "",
         not_gathered=_not_gathered(task),
-        outgoing=link_use.outputs_of(task.id) if jobs[JobStatus.TRANSFERRING] else NOTHING,
+        outgoing=link_use.outputs_of(task_id=task.id) if jobs[JobStatus.TRANSFERRING] else NOTHING,
         throttle=_throttle(task, now, throttled),
         task_verdict=_said(latest.get("task")),
         verdict=_said(latest.get("job")),

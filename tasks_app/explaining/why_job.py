@@ -25,6 +25,8 @@ from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, Queu
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
+from tasks_app.transfers import link_use
+from tasks_app.transfers.rules.under_way import NOTHING
 from tasks_app.upkeep import overdue
 
 LOG_ROWS: Final = 200
@@ -93,6 +95,7 @@ def explain(job: JobColumns, now: datetime) -> Why:
         timeout_s=silence[1].total_seconds() if silence else None,
         counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
+        outgoing=link_use.outputs_of(job_id=job.id) if job.status == JobStatus.TRANSFERRING else NOTHING,
         unwalled=_unwalled(job, site) if waits and site else "",
         not_begun=_not_begun(job, reached),
     )

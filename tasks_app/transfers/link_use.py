@@ -145,9 +145,9 @@ def of_task(task_id: int) -> list[TaskTransfers]:
         return [TaskTransfers(KIND_WORDS[TransferKind(kind)], *more) for kind, *more in cursor.fetchall()]
 
 
-def outputs_of(task_id: int) -> UnderWay:
-    """Outputs of a task that are still to be gathered. One statement."""
-    waiting = TransferRule.objects.filter(task_id=task_id, kind=TransferKind.GATHER, is_settled=False)
+def outputs_of(**whose: int) -> UnderWay:
+    """Outputs that are still to be gathered, of the task with a `task_id` or the job with a `job_id`. One statement."""
+    waiting = TransferRule.objects.filter(**whose, kind=TransferKind.GATHER, is_settled=False)
     rows = waiting.values("destination").annotate(left=Sum(F("bytes") - F("bytes_done"))).order_by("destination")
     found = list(rows.values_list("destination", "left"))
     return UnderWay(tuple(place for place, _ in found), sum(int(left) for _, left in found))

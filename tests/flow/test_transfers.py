@@ -117,6 +117,8 @@ def test_outputs_are_gathered_at_the_nucleus_and_jobs_are_transferring_until_the
     left = "2 jobs wait for their outputs to be brought to CERN_DISK, "
     assert left in blocked["sentence"] and blocked["sentence"].endswith(" B left")
     client.force_login(User.objects.create_user("reader"))
+    waits = client.get(f"/jobs/{jobs(made)[0].id}/why/").content.decode()
+    assert "ts outputs are being brought to CERN_DISK, " in waits and '<a href="/transfers/">Transfers</a>' in waits
     for page in (f"/tasks/{made}/", f"/tasks/{made}/why/"):
         shown = client.get(page).content.decode()
         assert left in shown and '<a href="/transfers/">Transfers</a>' in shown

@@ -14,6 +14,7 @@ from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Answer, Gate
 from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
+from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
 J = JobStatus
 STAGES: Final[Mapping[str, int]] = {
@@ -95,6 +96,7 @@ class JobFacts:
     timeout_s: float | None = None
     counted_s: float = 0.0
     merging: str = ""
+    outgoing: UnderWay = NOTHING
     unwalled: str = ""
     not_begun: str = ""
 
@@ -269,7 +271,7 @@ def _running(facts: JobFacts) -> Gate:
 
 _ENDING: Final = {
     J.HOLDING: (job_refusal_codes.JOB_IS_BOOKED, "its report has arrived and is not recorded yet"),
-    J.TRANSFERRING: (job_refusal_codes.JOB_OUTPUT_MOVES, "its outputs are being transferred to the nucleus"),
+    J.TRANSFERRING: (job_refusal_codes.JOB_OUTPUT_MOVES, "its outputs are being brought to {}"),
     J.MERGING: (job_refusal_codes.JOB_OUTPUT_MERGES, "its outputs wait to be merged"),
 }
 
@@ -280,7 +282,7 @@ def _outputs(facts: JobFacts) -> Gate:
         return Gate(name, title, "yes", "", "the job has finished", facts.since)
     if facts.status in _ENDING:
         code, said = _ENDING[J(facts.status)]
-        return Gate(name, title, "no", code, facts.merging or said, facts.since)
+        return Gate(name, title, "no", code, facts.merging or said.format(facts.outgoing.where), facts.since)
     said = f"the job is {facts.status}" if facts.status in JOB_FINAL else "the payload has not ended"
     return Gate(name, title, "not asked", "", said)
 

@@ -86,7 +86,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         error_dialog=task.error_dialog or "",
         waits_for=_awaited(verdict, schedule),
         last_reason=last.reason if last is not None and last.status == task.status else "",
-        outgoing=link_use.outputs_of(task_id) if matrix.by_status.get(JobStatus.TRANSFERRING) else NOTHING,
+        outgoing=link_use.outputs_of(task_id=task_id) if matrix.by_status.get(JobStatus.TRANSFERRING) else NOTHING,
     )
     context: dict[str, Any] = {
         "section": "tasks",
