@@ -64,7 +64,8 @@ INPUT_GROWS: Final = code(
     "input",
     "nobody",
     "Wait until the dataset has enough files for its jobs, or gets no more: the task that makes it closes it when it ends; one "
-    "that no task makes is closed by its owner.",
+    "that no task makes is closed by an operator of this site, with manage.py register_dataset NAME FILE... without --open. The "
+    "command finish ends the task with the files that it has.",
     severity="info",
 )
 

@@ -33,7 +33,7 @@ NAVIGATION = (
     ("sites", "Sites", "s"),
     ("brokerage", "Brokerage", "b"),
     ("shares", "Shares", "h"),
-    ("queues", "Queues", "q"),
+    ("queues", "Work queues", "q"),
     ("workers", "Workers", "w"),
     ("data", "Data", "d"),
     ("agents", "Agents", "a"),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from django.db.models import F, Sum
 
-from jedisite.database.sql import hot_cursor
+from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
@@ -43,7 +43,7 @@ class LinkUse:
 _LINKS = """
 SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), count(*) FILTER (WHERE q.status = 'active'),
        count(*) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s),
-       count(*) FILTER (WHERE q.status = 'done'), count(*) FILTER (WHERE q.status = 'failed'),
+       count(DISTINCT (q.scope, q.lfn)) FILTER (WHERE q.status = 'done'), count(*) FILTER (WHERE q.status = 'failed'),
        -- Of a copy that was begun before that hour, the part of its bytes that is the hour's part of its time.
        (sum(CASE q.status WHEN 'done' THEN q.bytes WHEN 'active' THEN q.bytes_copied END
             * CASE WHEN q.started >= %(now)s - interval '1 hour' THEN 1
@@ -117,7 +117,23 @@ def noted(rules: Sequence[TransferRule], uses: Sequence[LinkUse]) -> list[NotedR
     rows = queued.values_list("rule_id", "error", "source", "destination").order_by("rule_id", "error", "-id")
     for rule_id, error, source, destination in rows.distinct("rule_id", "error"):
         why[rule_id] = f"a file will be tried again: {error}" if error else ways.get((source, destination), "")
+    for rule_id, other in _copied_for_others([rule.pk for rule in rules]).items():
+        why[rule_id] = f"its files are being copied for rule {other}"
     return [NotedRule(rule, KIND_WORDS[TransferKind(rule.kind)], rule.error or why.get(rule.pk, "")) for rule in rules]
+
+
+def _copied_for_others(rules: Sequence[int]) -> dict[int, int]:
+    """Those of these rules all of whose queued files another rule copies to the same place now, each with one such rule."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT q.rule_id, min(o.rule_id) FROM transfer_requests q
+                 LEFT JOIN transfer_requests o ON o.status = 'active' AND o.scope = q.scope AND o.lfn = q.lfn
+                                              AND o.destination = q.destination AND o.rule_id <> q.rule_id
+                WHERE q.rule_id = ANY(%s::bigint[]) AND q.status = 'queued' AND q.error = ''
+                GROUP BY 1 HAVING bool_and(o.id IS NOT NULL)""",
+            [numbers(rules)],
+        )
+        return dict(cursor.fetchall())
 
 
 class TaskTransfers(NamedTuple):

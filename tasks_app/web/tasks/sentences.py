@@ -38,11 +38,13 @@ WAITS: dict[str, str] = {
     T.EXHAUSTED: "it stopped by itself and waits for a decision",
 }
 
+_TAKES_MORE = (T.DEFINED, T.READY, T.RUNNING, T.SCOUTING)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
     """What the sentence is made of: `jobs` by status, `sites` that run some, `waits_for` says why no job is made, `outgoing`
-    which outputs are gathered.
+    which outputs are gathered, `grows` is an input that may still get files.
     """
 
     status: str
@@ -52,6 +54,7 @@ class TaskFacts:
     error_dialog: str = ""
     waits_for: str = ""
     last_reason: str = ""
+    grows: str = ""
     outgoing: UnderWay = NOTHING
 
 
@@ -87,6 +90,8 @@ def status_line(facts: TaskFacts) -> str:
     wait = WAITS.get(facts.status, "")
     if facts.status == T.READY and facts.progress.working and not facts.progress.waiting:
         wait = ""  # all of it is in jobs: there is nothing left to make jobs of
+    if facts.grows and not (facts.progress.waiting or facts.progress.working) and facts.status in _TAKES_MORE:
+        wait = f"it waits for more files until the dataset {facts.grows} is closed"
     if facts.status == T.PENDING:
         wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits for its next retry").rstrip(".")
     if wait:

@@ -81,6 +81,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     facts = sentences.TaskFacts(
         status=task.status,
         progress=done,
+        grows=next((d.name for d in masters if d.type == "input" and d.state == "mutable"), ""),
         jobs=matrix.by_status,
         sites=matrix.running_sites,
         error_dialog=task.error_dialog or "",

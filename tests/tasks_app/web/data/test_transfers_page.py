@@ -122,6 +122,22 @@ def test_the_tab_of_a_task_shows_what_is_staged_and_copied_for_it(
     assert ">0 of 2</a>" in reader.get("/data/", follow=True).content.decode()
 
 
+def test_a_rule_whose_files_another_one_copies_says_so_and_each_file_counts_once(reader: Any, site: Storages) -> None:
+    site.add("TAPE", is_tape=True)
+    configure("TAPE_DRIVES", 2)
+    configure("LINK_RATE", 0.0001)
+    site.dataset("lab.in", "TAPE", ["f1", "f2"])
+    first = site.rule("B_DISK", ["f1", "f2"], TransferKind.STAGE)
+    site.rule("B_DISK", ["f1", "f2"], TransferKind.STAGE)
+    site.turn()
+    page = text(reader)
+    assert page.count(f"its files are being copied for rule {first}") == 1
+    for _ in range(8):
+        site.turn(60)
+    assert TransferRequest.objects.filter(status="done").count() == 4
+    assert sum(link.done for link in link_use.links(site.now)) == 2
+
+
 def test_the_api_lists_rules_and_transfers_by_their_filters(
     api: Callable[..., Any], site: Storages, make_task: Callable[..., Task]
 ) -> None:

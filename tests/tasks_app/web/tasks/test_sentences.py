@@ -55,6 +55,11 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             "all 3 sites were skipped: 2 low memory, 1 site offline.",
         ),
         (
+            TaskFacts("scouting", Progress(12, 12), grows="lab.grow"),
+            "Scouting: 12 of 12 files finished; it waits for more files until the dataset lab.grow is closed.",
+        ),
+        (TaskFacts("scouting", Progress(12, 11), grows="lab.grow"), "Scouting: 11 of 12 files finished."),
+        (
             TaskFacts("pending", error_dialog="Dataset x is not known"),
             "Pending: dataset x is not known.",
         ),
