@@ -13,7 +13,7 @@ from tasks_app.models import Command, File
 
 def counts(task_id: int) -> dict[int, int]:
     """How many files were removed, by dataset; of those with any. One query, and another where a command has removed some."""
-    if not _commands([task_id]).exists():
+    if not commands_on([task_id]).exists():
         return {}
     removed = File.objects.filter(task_id=task_id, status=FileStatus.REMOVED).order_by()
     return dict(removed.values_list("dataset_id").annotate(n=Count("pk")))
@@ -28,11 +28,12 @@ def all_removed(tasks: Collection[int]) -> dict[int, str]:
     if not found:
         return {}
     who: dict[int, dict[str, None]] = {task: {} for task in found}
-    for task, owner in _commands(found).order_by("id").values_list("task_id", "owner"):
+    for task, owner in commands_on(found).order_by("id").values_list("task_id", "owner"):
         who[task][owner] = None
     said = "all of its input was removed"
     return {task: f"{said} by {', '.join(names)}" if names else said for task, names in who.items()}
 
 
-def _commands(tasks: Collection[int]) -> QuerySet[Command]:
+def commands_on(tasks: Collection[int]) -> QuerySet[Command]:
+    """The commands by which files were removed."""
     return Command.objects.filter(task_id__in=list(tasks), name=TaskCommand.REMOVE_FILES, status="done")

@@ -61,13 +61,15 @@ def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> st
 def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task: what it does, how far it is, and what went wrong."""
     histograms = OutputTemplate.objects.filter(task_id=task_id, file_name_template__contains=ENDING)
-    tasks = Task.objects.select_related("work_queue", "params", "periodic").annotate(has_histograms=Exists(histograms))
+    tasks = Task.objects.select_related("work_queue", "params", "periodic").annotate(
+        has_histograms=Exists(histograms), has_removed=Exists(removed_files.commands_on([task_id]))
+    )
     task = get_object_or_404(tasks, pk=task_id)
     unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
     asked = Dataset.objects.of_task(task_id)
     datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
     masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
-    ranged, removed = _ranged(task, masters), removed_files.counts(task_id)
+    ranged, removed = _ranged(task, masters), removed_files.counts(task_id) if task.has_removed else {}  # type: ignore[attr-defined]
     log = latest_lines(task_id, LOG_LINES)
     verdict = page_queries.latest_verdicts([task_id]).get(task_id)
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
