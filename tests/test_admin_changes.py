@@ -559,6 +559,7 @@ def errors_of(answer: Any) -> dict[str, list[str]]:
         ({"partition_id": 1}, "partition_id", "P is a partition of type user of vo test."),
         ({"share": -1}, "share", "This cannot be negative; it is -1."),
         ({"stretchable": 2}, "stretchable", "1 or 0 or empty; this is 2."),
+        ({"status": "aktiv"}, "status", "active or inactive or empty; this is aktiv."),
     ],
 )
 def test_a_work_queue_that_could_not_work_is_not_stored(grace, wrong, field, says):

@@ -24,7 +24,7 @@ from brokerage_app.models import (
 )
 from brokerage_app.policy.criteria_parser import ParseError, parse
 from brokerage_app.policy.shares import Share, faults
-from brokerage_app.policy.workqueues import IS_PARTITION
+from brokerage_app.policy.workqueues import ACTIVE, INACTIVE, IS_PARTITION
 from jedisite.admin.base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin.forms import BoundsForm
 from jedisite.admin.list_filters import days, exact
@@ -100,6 +100,12 @@ class WorkQueueForm(BoundsForm):
             raise forms.ValidationError(f"1 or 0 or empty; this is {value}.")
         return value
 
+    def clean_status(self) -> str | None:
+        value: str | None = self.cleaned_data["status"]
+        if value and value not in (ACTIVE, INACTIVE):
+            raise forms.ValidationError(f"{ACTIVE} or {INACTIVE} or empty; this is {value}.")
+        return value
+
     def clean(self) -> dict[str, Any]:
         values = super().clean()
         partition, criteria = values.get("partition_id"), values.get("criteria")
@@ -141,6 +147,7 @@ class WorkQueueAdmin(AuditedAdmin):
         "share": "part of the CPUs, relative to the other queues; empty: not throttled",
         "partition_id": "-1: this row is a partition; a number: the partition (its id) that the queue belongs to",
         "stretchable": "1: is served first when other queues leave their share unused",
+        "status": "active, or inactive: no task gets it; empty: active",
         "criteria": "which tasks belong here, for example: processingType IN (:p1,:p2)",
         "variables": "values for the criteria, for example: p1:evgen,p2:simul",
     }

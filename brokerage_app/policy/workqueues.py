@@ -13,6 +13,7 @@ from brokerage_app.policy.attributes import TaskAttributes
 from brokerage_app.policy.criteria import Criteria, sentence
 from brokerage_app.policy.criteria_parser import ParseError, parse
 
+ACTIVE: Final = "active"
 INACTIVE: Final = "inactive"
 IS_PARTITION: Final = -1
 RESOURCE: Final = "Resource"

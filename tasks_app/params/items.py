@@ -89,6 +89,9 @@ SERIAL = re.compile(r"\$\{SN(?:/P|:[^}]*)?\}|\$PANDAID\b")
 # No comma (lists of the pilot's protocol), no slash and no blank (file systems, command lines), no colon (scopes).
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
 
+FILE_KEYS = ("lfn", "boundaryID")
+"""Keys of a file that an item names by an object."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -296,6 +299,10 @@ def _check_files(item: Item, faults: Faults) -> None:
                 "file name",
                 f"{shown(lfn)} is not the name of a file that a job could read: {bad}.",
             )
+        for key in file if isinstance(file, dict) else ():
+            if key not in FILE_KEYS:
+                where_key = join_path(f"{where}[{index}]", key)
+                faults.add_unknown(where_key, f"{shown(key)} is not a key of a file", key, FILE_KEYS)
         boundary = file.get("boundaryID") if isinstance(file, dict) else None
         if boundary is not None and (type(boundary) is not int or not 0 <= boundary <= NINE_DIGITS):
             said = f"A group is a number from 0 to {NINE_DIGITS}, not {shown(boundary)}."

@@ -9,6 +9,7 @@ to the XML.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,7 +17,7 @@ from typing import Final
 from urllib.parse import quote
 from xml.parsers import expat
 
-from jedisite.vocabulary.words import is_one_line, thousands
+from jedisite.vocabulary.words import is_one_line, rather, thousands
 from tasks_app.params.filelists import why_not_carried
 
 LONGEST_XML: Final = 1_000_000
@@ -36,6 +37,17 @@ LONGEST_PREPEND: Final = 255
 """No name of a file is longer."""
 LONGEST_COMMAND: Final = 20_000
 _TRUE: Final = frozenset({"1", "true", "True", "TRUE", "yes", "Yes", "YES"})
+_FALSE: Final = frozenset({"", "0", "false", "no"})
+_INSIDE: Final[Mapping[str, Sequence[str]]] = {
+    "submission": ("inds", "command", "output", "job", "outds", "title", "tag"),
+    "job": ("inds", "command", "output", "option"),
+    "inds": ("stream", "name", "file"),
+}
+"""Elements by the one in which they stand. What prun itself reads or demands (outds, title, tag, stream) says nothing here."""
+_ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
+    "inds": ("primary", "manytime", "onetime"),
+    "option": ("prepend", "forward", "name"),
+}
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
 
 
@@ -107,6 +119,7 @@ def read_groups(xml: str) -> JobGroups:
     root = _tree(xml)
     if root.tag != "submission":
         raise BadGroups("", f"The outermost element is <submission>, not <{root.tag[:40]}>.")
+    _check_known(root, "")
     reader = _Reader(root)
     groups = tuple(reader.group(number, job) for number, job in enumerate(root.all("job")))
     if not groups:
@@ -170,6 +183,25 @@ def _tree(xml: str) -> _Element:
             "", f"It is not well-formed XML: {expat.ErrorString(error.code)}, line {error.lineno}."
         ) from error
     return roots[0]
+
+
+def _check_known(element: _Element, where: str) -> None:
+    """Raises BadGroups for an element or attribute that nothing reads: it would be misspelt."""
+    allowed = _ATTRIBUTES.get(element.tag, ())
+    for name, value in element.attributes.items():
+        at = f"{where}.{name}" if where else name
+        if name not in allowed:
+            raise BadGroups(at, rather(f"{name[:40]} is not an attribute of <{element.tag}>", name, allowed))
+        if name != "name" and value not in _TRUE and value.lower() not in _FALSE:
+            raise BadGroups(at, f"{name} is true or false, not {value[:40]}.")
+    numbers = Counter[str]()
+    for child in element.children:
+        inside = _INSIDE.get(element.tag, ())
+        if child.tag not in inside:
+            raise BadGroups(where, rather(f"<{child.tag[:40]}> does not stand in <{element.tag}>", child.tag, inside))
+        at = f"{child.tag}[{numbers[child.tag]}]"
+        _check_known(child, f"{where}.{at}" if where else at)
+        numbers[child.tag] += 1
 
 
 class _Reader:

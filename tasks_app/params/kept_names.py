@@ -43,7 +43,9 @@ class Known(Protocol):
     @property
     def nuclei(self) -> Collection[str]: ...
     @property
-    def endpoints(self) -> Collection[str]: ...
+    def endpoints(self) -> Mapping[str, str]:
+        """The site of each storage endpoint."""
+
     @property
     def transforms(self) -> Collection[str]: ...
     @property
@@ -148,9 +150,7 @@ def check_places(given: Mapping[str, Any], known: Known, faults: Faults, where: 
     `where` leads to `given`. `auto`: a site may be left to the broker.
     """
     unknown = [
-        name
-        for name in names_of(given.get("site"))
-        if not (auto and _is_auto(name)) and name not in known.queues and name not in known.endpoints
+        name for name in names_of(given.get("site")) if not (auto and _is_auto(name)) and name not in known.queues
     ]
     _tell_unknown(unknown, join_path(where, "site"), known, faults)
     for key in ("includedSite", "excludedSite"):
@@ -233,9 +233,13 @@ def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults
 
 
 def _no_queue(name: str, known: Known) -> str:
-    queues = sorted(known.sites.get(name, ()))
+    site = known.endpoints.get(name)
+    queues = sorted(known.sites.get(site or name, ()))
+    few = ", ".join(queues[:MOST_LISTED]) + (" …" if len(queues) > MOST_LISTED else "")
+    if site is not None:
+        near = f"the queues of its site are {few}" if queues else "its site has no queue"
+        return f"{shown(name)} is a storage endpoint and not a queue; {near}."
     if queues:
-        few = ", ".join(queues[:MOST_LISTED]) + (" …" if len(queues) > MOST_LISTED else "")
         return f"{shown(name)} is a site and not a queue; its queues are {few}."
     return no_such("queue", name, known.queues)
 

@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tasks_app.params.kinds import NINE_DIGITS, Address, Form, Key, Kind
+from tasks_app.params.forms import (
+    FIELD,
+    SERVER,
+    TASK_NUMBER,
+    TIME,
+    UNIT_OF_CPU,
+    UNIT_OF_DISK,
+    UNIT_OF_RAM,
+    UNIT_OF_WALLTIME,
+    WAYS,
+)
+from tasks_app.params.kinds import NINE_DIGITS, Form, Key, Kind
 
 # Names of datasets, and of tasks, from which clients make them, end up in paths of storage systems and in comma lists of the
 # pilot's protocol. No two dots in a row: as a folder they lead upwards.
@@ -23,15 +34,6 @@ DATASETS = replace(
     NAME, wild="contains a wildcard, which is not expanded here: give whole dataset names, separated by commas"
 )
 """Names of datasets that are read."""
-BACK_END = Form(r"[A-Za-z0-9_.-]+", "it has letters, digits and _ . - only")
-TASK_NUMBER = Form(r"\d+", "give the number of the task")
-FIELD = Form(r"[1-9]\d{0,2}", "a field is a number from 1 to 999")
-SERVER = Address(r".*", "it is not a valid address, such as https://server.example:8443")
-UNIT_OF_DISK = tuple(
-    f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
-)
-UNIT_OF_CPU = ("HS06sPerEvent", "mHS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEventFixed")
-UNIT_OF_RAM = ("MB", "MBPerCore", "MBPerCoreFixed")
 
 
 def _text(
@@ -135,7 +137,7 @@ IDENTITY: Sequence[Key] = (
         "Percentage that is enough: looked at each hour, the task is finished then, once every file was tried",
         high=100,
     ),
-    _text("ttcrTimestamp", 40, "Requested time of completion (YYYY-mm-dd HH:MM:SS.ffffff)"),
+    _text("ttcrTimestamp", 40, "Requested time of completion (YYYY-mm-dd HH:MM:SS.ffffff)", form=TIME),
     _text("osInfo", 256, "Operating system of the submitting machine"),
     _flag("noThrottle", "Never throttle the task for its failed attempts"),
     _int("parent_tid", "Task whose outputs this one reads; 0 = none", high=10**12),
@@ -149,7 +151,7 @@ IDENTITY: Sequence[Key] = (
 RESOURCES: Sequence[Key] = (
     _int("coreCount", "Cores per job; 0 = any number", high=10_000),
     _int("walltime", "Wall time in s to choose queues by, no limit; negative: no looping check", low=-NINE_DIGITS),
-    _text("walltimeUnit", 32, "Unit of walltime"),
+    _text("walltimeUnit", 32, "Unit of walltime", choices=UNIT_OF_WALLTIME),
     _number("cpuTime", "CPU time per event, in cpuTimeUnit"),
     _text("cpuTimeUnit", 32, "Unit of cpuTime", choices=UNIT_OF_CPU),
     _int(
@@ -233,7 +235,7 @@ CHOICES: Sequence[Key] = (
     _flag("useLocalIO", "Copy inputs to local disk instead of reading them over the network", code="LI", own=True),
     _text("loadXML", 1_000_000, "Groups of files, with commands and outputs, as XML", code="LX", lines=True),
     _int("groupBoundaryID", "Files in groups: 1, 2 jobs of one group; 3, 4 a group is one job", 1, 4, "GB", own=True),
-    _text("ddmBackEnd", 32, "Data management system", form=BACK_END, code="DE"),
+    _text("ddmBackEnd", 32, "Data management system: the site has one", choices=("rucio",), code="DE"),
     _text(
         "ipConnectivity",
         20,
@@ -278,7 +280,11 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("disableAutoFinish", "DF", "An exhausted task is not finished automatically"),
     ("disableReassign", "DI", "Jobs stay at their site"),
     ("encJobParams", "EJ", "Encode job parameters in Base64"),
-    ("failWhenGoalUnreached", "FG", "The task fails when its goal is not reached"),
+    (
+        "failWhenGoalUnreached",
+        "FG",
+        "The task fails when its goal is not reached; without goal, when not all of its input was processed",
+    ),
     ("fineGrainedProc", "FP", "Events are handed out one by one"),
     ("ignoreMissingInDS", "IM", "Go on without input datasets that do not exist"),
     ("inFilePosEvtNum", "IF", "Event numbers count inside the file"),
@@ -317,7 +323,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     (
         "workflowHoldup",
         "WH",
-        "The task works on the files that are there and on those added later, and ends after the command release",
+        "The task works on the files that are there and those added later, and ends after the command release",
     ),
     ("writeInputToFile", "WF", "Hand the list of inputs over in a file"),
 )
@@ -338,12 +344,7 @@ LATER: Sequence[Key] = (
     _other("buildSpec", "object", "The build step", lines=True),
     _other("preproSpec", "object", "The preprocessing step", lines=True),
     _other("esmergeSpec", "object", "The merge step of event service", lines=True),
-    _other(
-        "periodic",
-        "object",
-        "Make jobs on a schedule; needs noInput, and replaces nEvents and nFiles",
-        lines=True,
-    ),
+    _other("periodic", "object", "Make jobs on a schedule; needs noInput, not nEvents and nFiles", lines=True),
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input; 0: the default of 3", low=0, high=999),
     _int("maxFailure", "Failures after which an input is not tried again", low=1, high=999),
@@ -366,7 +367,7 @@ LATER: Sequence[Key] = (
     _other("includedSite", "names", "Run on these sites only", longest=60),
     _other("excludedSite", "names", "Never run on these sites", longest=60),
     _text("destination", 60, "Storage endpoint of all outputs that name none"),
-    _text("transferType", 20, "How inputs are read remotely"),
+    _text("transferType", 20, "How inputs are read remotely", form=WAYS),
     _text("tarBallViaDDM", 512, "Sandbox as dataset:file, which each job reads besides its inputs"),
     _number("esFraction", "Share of tasks to turn into event service", high=1),
     _flag("esConvertible", "The task may be turned into event service"),

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from jedisite.vocabulary.words import NOT_ONE_LINE, is_one_line, thousands
 from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.schedule import moment
 
 Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]
 
@@ -66,6 +67,13 @@ class Address(Form):
         except ValueError:
             return False
         return Form.fits(self, text)
+
+
+class Moment(Form):
+    """A time of ISO 8601, or nothing."""
+
+    def fits(self, text: str) -> bool:
+        return not text or moment(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerage_app.formulas.architecture import faults_of
 from jedisite.vocabulary.words import sentence, thousands
+from tasks_app.params import combinations
 from tasks_app.params.buildstep import LABEL
 from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
 from tasks_app.params.event_service import AGAINST, CLONES, FINE, ONLY_WITH, SWITCH, event_service
@@ -334,6 +335,7 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (blocks, ("releasePerLB", "nChunksToWait", "noInputPooling", "noInput")),
     (event_service, (SWITCH, CLONES, FINE, "esFraction", "jobParameters", "nEvents", *ONLY_WITH, *AGAINST)),
     (architecture, ()),
+    *combinations.RULES,
 )
 
 

@@ -146,5 +146,5 @@ def payload_mark(params: TaskParams, trans_path: str, text: str) -> str:
 
 
 def _time(text: str | None) -> datetime | None:
-    """A time asked for; one that cannot be read is ignored."""
+    """A time asked for. Tasks of before times were checked may have one that cannot be read: it is ignored."""
     return None if text is None else moment(text)

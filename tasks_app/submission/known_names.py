@@ -86,8 +86,8 @@ class Tables:
         return frozenset(Site.objects.filter(Q(role="nucleus") | Q(name__in=bare)).values_list("name", flat=True))
 
     @cached_property
-    def endpoints(self) -> Collection[str]:
-        return frozenset(StorageEndpoint.objects.values_list("name", flat=True))
+    def endpoints(self) -> Mapping[str, str]:
+        return dict(StorageEndpoint.objects.values_list("name", "site_name"))
 
     @cached_property
     def transforms(self) -> Collection[str]:

@@ -20,6 +20,7 @@ from tasks_app.lifecycle import rights, serials, standing, task_moves
 from tasks_app.lifecycle.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
+from tasks_app.params import combinations
 from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.resubmission import (
@@ -128,7 +129,7 @@ def check(raw: object, caller: Caller) -> Submission:
     stored = dict(params.raw)
     if stored.get("userName") is not None:
         stored["userName"] = user
-    warnings = []
+    warnings = combinations.remarks(params)
     for name in () if trusted else ("taskPriority", "currentPriority"):
         given = params.whole(name)
         if given is not None and given > HIGHEST_PRIORITY:  # PanDA's clients may send some more, so that is no fault

@@ -102,12 +102,16 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     datasets = serializers.SerializerMethodField()
     jobs = serializers.SerializerMethodField()
     verdict = serializers.SerializerMethodField()
+    goal = serializers.SerializerMethodField(help_text="per cent of the input that is to succeed, as it was submitted")
     super_status = serializers.CharField(read_only=True)
     real_modification_time = serializers.DateTimeField(read_only=True)
 
     class Meta:
         model = Task
         exclude = ["locked_by", "locked_time", "fence"]
+
+    def get_goal(self, task: Task) -> float | None:
+        return None if task.goal is None else task.goal / 10
 
     def _datasets(self, task: Task) -> list[Dataset]:
         if not hasattr(self, "_of_task"):

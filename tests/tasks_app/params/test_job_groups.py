@@ -186,3 +186,43 @@ def test_luminosity_blocks_are_released_in_no_other_bunches() -> None:
     raw = task(loadXML=None, jobParameters=items, releasePerLB=True)
     parse(raw)
     assert "whole luminosity blocks" in faults({**raw, "nChunksToWait": 3})["nChunksToWait"]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        (
+            xml(f"<job><option name='n' forwrad='true' prepend='1'>1</option>{FILES}</job>"),
+            "job[0].option[0].forwrad",
+            "Did you mean forward?",
+        ),
+        (
+            xml(f"<job><option name='n' forward='ture' prepend='1'>1</option>{FILES}</job>"),
+            "job[0].option[0].forward",
+            "true or false, not ture",
+        ),
+        (xml(JOB, "<command>run</command><outdss>x</outdss>"), "", "Did you mean outds?"),
+        (xml(f"<job><comand>x</comand>{FILES}</job>"), "job[0]", "Did you mean command?"),
+        (xml(JOB + "<job><inds><name>lab.a</name><files>f1</files></inds></job>"), "job[1].inds[0]", "mean file?"),
+        (xml("<job primary='1'>x</job>"), "job[0].primary", "primary is not an attribute of <job>"),
+    ],
+)
+def test_what_is_misspelt_is_told_with_its_place(text: str, where: str, said: str) -> None:
+    with pytest.raises(BadGroups) as caught:
+        read_groups(text)
+    assert caught.value.where == where and said in str(caught.value)
+
+
+def test_what_prun_demands_of_the_xml_is_taken() -> None:
+    head = (
+        "<title>t</title><tag>x</tag><inds primary='true'><stream>IN</stream><name>lab.a</name></inds><outds>o</outds>"
+    )
+    assert len(read_groups(xml(JOB, head)).groups) == 1
+
+
+def test_a_misspelt_key_of_a_listed_file_is_told() -> None:
+    items = [d.template("input", "${IN}", "lab.a", files=[{"lfn": "f1", "boundryID": 1}])]
+    said = faults(task(loadXML=None, jobParameters=items))
+    assert said == {
+        "jobParameters[0].files[0].boundryID": "'boundryID' is not a key of a file. Did you mean boundaryID?"
+    }

@@ -420,7 +420,7 @@ def test_the_name_of_a_task_is_one_from_which_names_of_datasets_can_be_made(name
     [
         {"taskName": "a b"},
         {"dsForIN": "a b"},
-        {"ddmBackEnd": "a b"},
+        {"transferType": "a b"},
         {"addNthFieldToLFN": "0"},
         {"skipFilesUsedBy": "x"},
         {"jobParameters": [d.template("input", "${IN}", "a b")]},

@@ -104,7 +104,7 @@ def test_files_per_job_counts_ranges_when_events_are_dynamic(text: str, files: i
         ({"nFilesPerJob": 4, "nEventsPerJob": None, "tgtNumEventsPerJob": 30}, "NF=4,US=2"),
         ({"forceStaged": True, "useLocalIO": 0}, "NE=1,US=2,LI=1"),
         ({"useLocalIO": 0}, "NE=1,US=2,LI=0"),
-        ({"respectLB": True, "t1Weight": -1}, "TW=-1,RL=1,NE=1,US=2"),
+        ({"stayOutputOnSite": True, "t1Weight": -1}, "TW=-1,SO=1,NE=1,US=2"),
         ({"ipConnectivity": "http#IPv6", "allowInputLAN": "only"}, "NE=1,US=2,IL=2,IP=2,IK=6"),
         ({"useJobCloning": "storeonce"}, "NE=1,US=2,UC=2,ES=1,NS=2,EC=2"),
         ({"addNthFieldToLFN": "2,3", "ddmBackEnd": "rucio"}, "NE=1,US=2,DE=rucio,AN=2,3"),

@@ -111,11 +111,6 @@ def test_equal_payloads_have_equal_marks() -> None:
     assert len(str(mark)) == 32
 
 
-def test_a_time_of_completion_that_cannot_be_read_is_ignored() -> None:
-    for no_time in ("soon", "0001-01-01 00:00:00+14:00"):
-        assert refined(d.smallest(ttcrTimestamp=no_time)).task["ttcrequested"] is None
-
-
 # --- split rule ---
 
 

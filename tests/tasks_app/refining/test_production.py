@@ -47,7 +47,6 @@ def test_managed_tasks_and_those_of_type_prod_are_production() -> None:
 def test_production_registers_its_datasets_in_the_usual_system() -> None:
     rule = rule_of(refined(generation()))
     assert rule.get_str("DE") == "rucio"
-    assert rule_of(refined(generation(ddmBackEnd="local"))).get_str("DE") == "local"
 
 
 @pytest.mark.parametrize(("given", "wanted"), [({}, 0), ({"noThrottle": True}, None), ({"noThrottle": False}, 0)])

@@ -346,7 +346,6 @@ def test_a_name_that_is_not_there_is_refused_with_what_may_be_meant(
         {"includedSite": "BNL_PROD,AUTO", "excludedSite": ["CERN_*", ""]},
         {"site": "BNL_PROD"},
         {"site": "BNL_PROD, CERN_PROD"},
-        {"site": "BNL_DISK"},
         {"includedSite": ["*_PROD"], "excludedSite": "CERN_????"},
         {"cloud": "WORLD"},
         {"cloud": "US", "nucleus": "BNL", "gshare": "Express", "workQueueName": "analysis"},
@@ -362,6 +361,15 @@ def test_names_that_are_there_and_those_that_stand_for_no_wish_are_taken(
 ) -> None:
     answer = post(api(), task_params(**changes))
     assert answer.status_code == 201 and answer.json()["warnings"] == []
+
+
+def test_a_storage_endpoint_is_no_queue_and_the_queues_of_its_site_are_told(
+    api: Api, task_params: Params, grid: None
+) -> None:
+    answer = post(api(), task_params(site="BNL_DISK", includedSite="BNL_DISK"))
+    queues = ", ".join(Queue.objects.filter(site_name="BNL").order_by("name").values_list("name", flat=True))
+    said = f"'BNL_DISK' is a storage endpoint and not a queue; the queues of its site are {queues}."
+    assert queues and faults(answer) == {"site": said, "includedSite": said}
 
 
 def test_before_the_first_queue_any_queue_is_unknown_and_other_tasks_are_taken(api: Api, task_params: Params) -> None:

@@ -136,6 +136,20 @@ def test_a_walltime_that_has_no_effect_or_counts_as_no_time_is_told_at_the_door(
     assert len(said) == bool(warned) and all(one.startswith(f"walltime 3600 {warned}") for one in said)
 
 
+def test_what_has_no_effect_beside_other_parameters_is_told_in_warnings(api: Api, task_params: Params) -> None:
+    answer = post(api(), task_params(disableAutoRetry=True, maxAttempt=5))
+    assert answer.status_code == 201, answer.json()
+    said = "maxAttempt 5 has no effect with disableAutoRetry: each input is tried once."
+    assert answer.json()["warnings"] == [said]
+
+
+def test_a_goal_is_shown_in_per_cent_as_it_was_submitted(api: Api, task_params: Params) -> None:
+    client = api()
+    made = post(client, task_params(goal=50)).json()["id"]
+    Task.objects.filter(pk=made).update(goal=505)  # as the refiner keeps it
+    assert client.get(f"{TASKS}{made}/").json()["goal"] == 50.5
+
+
 def test_what_a_command_line_leaves_unfilled_is_told_at_the_door(api: Api, task_params: Params) -> None:
     line = [{"type": "constant", "value": "-- 'cat %IN ${inn} ${sn}'"}]
     answer = post(api(), task_params(jobParameters=line))
