@@ -63,6 +63,17 @@ made AS (
             WHERE x.pandaid = t.pandaid AND x.type = 'input' AND u.boundaryid <> ALL(ARRAY(SELECT pandaid FROM producers))))
 SELECT o.lfn, bool_or(m.held) FROM made m JOIN job_files o ON o.pandaid = m.pandaid AND o.type = 'output' GROUP BY 1
 """  # noqa: S608 - constants
+# Inputs that a task has still to process, and whose maker counts them as lost.
+_LOST_TO_READERS: Final = """
+SELECT DISTINCT r.lfn
+  FROM jedi_datasets d JOIN jedi_datasets o ON o.type = 'output' AND o.nfilesmissing > 0 AND o.jeditaskid <> d.jeditaskid
+   AND (o.datasetname = ANY(ARRAY[d.datasetname, d.containername])
+        OR o.containername = ANY(ARRAY[d.datasetname, rtrim(d.datasetname, '/')]))
+  JOIN jedi_dataset_contents c ON c.jeditaskid = o.jeditaskid AND c.datasetid = o.datasetid AND c.status = 'lost'
+  JOIN jedi_dataset_contents r ON r.jeditaskid = d.jeditaskid AND r.datasetid = d.datasetid AND r.lfn = c.lfn
+   AND r.status = 'ready'
+ WHERE d.jeditaskid = %s AND d.type = 'input' AND d.status <> 'removed' ORDER BY 1
+"""
 _TAKEN: Final = (FileStatus.FINISHED.value, FileStatus.RUNNING.value)
 
 
@@ -76,6 +87,13 @@ def replaced(cursor: psycopg.Cursor[Any], datasets: Collection[int]) -> list[tup
     }
     cursor.execute(_REPLACED, values)
     return cursor.fetchall()
+
+
+def lost_before(task_id: int) -> list[str]:
+    """Inputs that a task has still to process, and that are lost: their maker has made others in their place, or is to."""
+    with hot_cursor() as cursor:
+        cursor.execute(_LOST_TO_READERS, [task_id])
+        return [lfn for (lfn,) in cursor.fetchall()]
 
 
 def in_their_place(dataset: Dataset) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from tasks_app.ddm import data_management
@@ -14,8 +15,7 @@ from tasks_app.models import Dataset, File
 def missing_outputs(task_id: int, most: int) -> list[str]:
     """Names of outputs that the task made and that are not there any more, at most `most`, by dataset and name."""
     missing: list[str] = []
-    roots = Roots()
-    seen = _seen(roots)
+    look = Look()
     made = Dataset.objects.filter(task_id=task_id, type="output").order_by("id").values_list("id", "name")
     for dataset_id, name in made:
         files = File.objects.of_dataset(task_id, dataset_id, "output", FileStatus.FINISHED)
@@ -24,18 +24,13 @@ def missing_outputs(task_id: int, most: int) -> list[str]:
         try:
             for page in data_management().list_files(name, all_attempts=True):
                 listed = gone.intersection(file.lfn for file in page)
-                gone -= {lfn for lfn in listed if _is_there(roots, seen, lfn, *finished[lfn])}
+                gone -= {lfn for lfn in listed if look.has(lfn, *finished[lfn])}
         except UnknownDatasetError:
             pass  # all of it is gone
         missing += sorted(gone)
         if len(missing) >= most:
             break
     return missing[:most]
-
-
-def _seen(roots: Roots) -> list[list[Path]]:
-    """Storages that can be seen; others are not, as on a machine that has not mounted them: what lies there is not judged."""
-    return [pair for pair in roots.served if _has_any(pair[-1])]
 
 
 def _has_any(folder: Path) -> bool:
@@ -45,8 +40,19 @@ def _has_any(folder: Path) -> bool:
         return False
 
 
-def _is_there(roots: Roots, seen: list[list[Path]], lfn: str, scope: str, surl: str | None) -> bool:
-    """Whether a file is where it was stored, or in another storage of this site, as far as that can be seen."""
-    if not any(is_below(surl or "", scope, lfn, pair) for pair in seen):
-        return True
-    return any(place.is_file() for place in roots.places(surl or "", scope, lfn))
+class Look:
+    """The storages of this machine as they are now. Those that cannot be seen, as on a machine that has not mounted them, say
+    nothing: what lies there is not judged."""
+
+    def __init__(self) -> None:
+        self._roots = Roots()
+
+    @cached_property
+    def _seen(self) -> list[list[Path]]:
+        return [pair for pair in self._roots.served if _has_any(pair[-1])]
+
+    def has(self, lfn: str, scope: str, surl: str | None) -> bool:
+        """Whether a file is where it was stored, or in another storage of this site, as far as that can be seen."""
+        if not any(is_below(surl or "", scope, lfn, pair) for pair in self._seen):
+            return True
+        return any(place.is_file() for place in self._roots.places(surl or "", scope, lfn))

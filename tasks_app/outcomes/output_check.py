@@ -21,6 +21,7 @@ from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.lifecycle import file_recovery
 from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.lost_outputs import LostOutput, lose_outputs
+from tasks_app.outcomes.missing import missing_outputs
 
 PAGE = 50_000
 MOST_NAMED = 1000
@@ -34,6 +35,7 @@ class Findings:
     missing    made by a job, and not in the catalogue
     differing  with another size or checksum than the job reported
     gone       datasets that the catalogue does not know
+    lost       outputs in the catalogue that are gone from the storages of this machine; looked for only when that is asked
     void_jobs  finished jobs whose inputs all count for other jobs, so that their outputs are there twice
     compared   how many outputs and logs of finished jobs were compared
     """
@@ -43,6 +45,7 @@ class Findings:
     missing: dict[str, list[str]] = field(default_factory=dict)
     differing: dict[str, list[str]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     void_jobs: list[int] = field(default_factory=list)
     compared: int = 0
 
@@ -56,7 +59,7 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        return not (self.can_be_mended or self.needs_people or self.gone)
+        return not (self.can_be_mended or self.needs_people or self.gone or self.lost)
 
     def sentences(self) -> list[str]:
         lines = []
@@ -72,6 +75,9 @@ class Findings:
             for dataset, names in sorted(found.items()):
                 words = one if len(names) == 1 else many
                 lines.append(f"{plural(len(names), 'file')} of {dataset} {words}: {_some(names)}")
+        if self.lost:
+            gone = "output is gone", "outputs are gone"
+            lines.append(f"{plural(len(self.lost), *gone)} from the storages of this machine: {_some(self.lost)}")
         if self.void_jobs:
             jobs = _some(map(str, self.void_jobs))
             lines.append(
@@ -86,14 +92,18 @@ def _some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")
 
 
-def check(task_id: int) -> Findings:
-    """Compare the outputs and logs of a task with the catalogue. Nothing is changed."""
+def check(task_id: int, *, storages: bool = False) -> Findings:
+    """Compare the outputs and logs of a task with the catalogue, and outputs with the `storages` of this machine, too. Nothing
+    is changed."""
     found = Findings(task_id)
     datasets = Dataset.objects.filter(task_id=task_id, type__in=["output", "log"]).order_by("id")
     with transaction.atomic(), hot_cursor() as cursor:
         for dataset in datasets:
             _compare(cursor, dataset, found)
         found.void_jobs = _void_jobs(cursor, task_id)
+    if storages:
+        known = {lfn for lfns in found.missing.values() for lfn in lfns}
+        found.lost = [lfn for lfn in missing_outputs(task_id, MOST_NAMED) if lfn not in known]
     return found
 
 

@@ -208,7 +208,7 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
         task.id,
         TaskStatus.READY,
         by=by,
-        reason=f"{plural(len(found.inputs), 'input is', 'inputs are')} processed again",
+        reason=found.processed_again(),
         attempt=(task.attempt or 0) + 1,
         end_time=None,
         frozen_time=None,

@@ -18,6 +18,7 @@ from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import FileStatus
 from tasks_app.inputs.replaced import replaced
 from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.outcomes.missing import Look
 from tasks_app.outcomes.recovery_plans import CannotRecoverError, InputAgain, Recovery, plan, some
 
 DEEPEST: Final = 10
@@ -98,7 +99,7 @@ def _planned(
     need.jobs |= _readers_of(cursor, found, missing)
     if found.gone:
         _check_can_wait(task, found)
-    for maker, lfns in _makers(cursor, task, absent, may):
+    for maker, lfns in _makers(cursor, found, absent, may):
         deeper = needs.setdefault(maker, _Need(set()))
         deeper.names |= lfns
         deeper.depth = max(deeper.depth, need.depth + 1)
@@ -110,13 +111,13 @@ def _planned(
 
 
 def _absent(inputs: Sequence[InputAgain]) -> list[InputAgain]:
-    """Inputs that data management has no longer."""
-    absent = []
+    """Inputs that data management has no longer, or that are gone from the storages of this machine."""
+    absent, look = [], Look()
     for dataset in sorted({file.dataset for file in inputs if file.type == "input"}):
         left = {file.lfn for file in inputs if file.dataset == dataset}
         try:
             for page in data_management().list_files(dataset, all_attempts=True):
-                left.difference_update(f.lfn for f in page)
+                left.difference_update(f.lfn for f in page if f.lfn in left and look.has(f.lfn, f.scope, f.surl))
         except UnknownDatasetError:
             pass
         absent += [file for file in inputs if file.dataset == dataset and file.lfn in left]
@@ -164,9 +165,10 @@ def _check_can_wait(task: Task, found: Recovery) -> None:
 
 
 def _makers(
-    cursor: psycopg.Cursor[Any], task: Task, absent: Sequence[InputAgain], may: Callable[[Task], bool]
+    cursor: psycopg.Cursor[Any], found: Recovery, absent: Sequence[InputAgain], may: Callable[[Task], bool]
 ) -> Iterator[tuple[int, set[str]]]:
-    """The tasks that made these files, with the names that each is to make again. What one makes again already is awaited."""
+    """The tasks that made these files, with the names that each is to make again. What one makes again
+    already, or has made again, is awaited."""
     for dataset in sorted({file.dataset for file in absent}):
         files = [file for file in absent if file.dataset == dataset]
         cursor.execute(
@@ -177,7 +179,7 @@ def _makers(
                 ORDER BY c.lfn, c.status, c.jeditaskid DESC""",
             {
                 "names": sorted({dataset, *(file.container for file in files)} - {""}),
-                "task": task.id,
+                "task": found.task_id,
                 "lfns": texts({file.lfn for file in files}),
                 "made": [FileStatus.FINISHED.value, FileStatus.LOST.value],
             },
@@ -188,6 +190,7 @@ def _makers(
                 f"the inputs {some(unknown)} of {dataset} are lost as well, and no task has made them; "
                 "they must be brought back first"
             )
+        found.awaited.update(lfn for lfn, _, status in made if status == FileStatus.LOST)
         for maker in sorted({maker for _, maker, status in made if status == FileStatus.FINISHED}):
             lfns = {lfn for lfn, other, status in made if other == maker and status == FileStatus.FINISHED}
             if not may(owner := _task(maker)):

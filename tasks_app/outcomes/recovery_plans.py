@@ -33,6 +33,10 @@ REFUSED = frozenset(
 )
 
 
+NEW_NAMES = "tasks that failed on the lost files take it when they are run again (incexec), not when they are retried"
+"""Who reads what comes in the place of lost files."""
+
+
 class CannotRecoverError(ValueError):
     """Nothing was changed; the sentence names the files or the state that stand in the way."""
 
@@ -52,8 +56,9 @@ class Recovery:
     """What a recovery does, or would do.
 
     `lost` were named; `also_lost` were made by the same jobs; `inputs` are processed again; those that are `gone` come back
-    under other names from the `makers`, which make them again first; `readers` are tasks that still have lost files before
-    them, with how many. Those that are `kept` were named, and a storage has them: nothing is done for them but that.
+    under other names from the `makers`, which make them again first, or have done so already (`awaited`); `readers` are
+    tasks that still have lost files before them, with how many. Those that are `kept` were named, and a storage has them:
+    nothing is done for them but that.
     """
 
     task_id: int
@@ -63,6 +68,7 @@ class Recovery:
     jobs: Sequence[int]
     inputs: Sequence[InputAgain]
     gone: list[InputAgain] = field(default_factory=list)
+    awaited: set[str] = field(default_factory=set)
     makers: list[Recovery] = field(default_factory=list)
     readers: dict[int, int] = field(default_factory=dict)
     kept: list[Kept] = field(default_factory=list)
@@ -84,18 +90,31 @@ class Recovery:
         if self.also_lost:
             lines.append(f"{len(self.also_lost)} more made by the same jobs: {some(o.lfn for o in self.also_lost)}")
         lines.append(f"{plural(len(self.jobs), 'job')} made them: {some(map(str, self.jobs))}")
-        lines.append(
-            f"{plural(len(self.inputs), 'input is', 'inputs are')} processed again: {some(i.lfn for i in self.inputs)}"
-        )
-        if self.gone:
-            lines.append(
-                f"{len(self.gone)} of them lost as well, and made again first: {some(i.lfn for i in self.gone)}"
-            )
+        lines.append(self.processed_again())
+        if first := [i.lfn for i in self.gone if i.lfn not in self.awaited]:
+            lines.append(f"{len(first)} of them lost as well, and made again first: {some(first)}")
+        if others := [i.lfn for i in self.gone if i.lfn in self.awaited]:
+            what = "what was made in their place, or still is, is read instead"
+            lines.append(f"{len(others)} of them lost as well: {what}: {some(others)}")
+        lines.append(f"what is made again gets new names: {NEW_NAMES}")
         lines.append(f"task {self.task_id}, which is {self.status}, {'runs again' if self.reopens else 'goes on'}")
         lines += [f"task {task} does not get {count} of the lost files" for task, count in self.readers.items()]
         for maker in self.makers:
             lines += maker.sentences()
         return lines
+
+    def processed_again(self) -> str:
+        """`2 inputs are processed again: a, b`; work that reads no file has no name that says anything."""
+        files = [i.lfn for i in self.inputs if i.type == "input"]
+        made_up = sum(i.type == "pseudo_input" for i in self.inputs)
+        seeds = sum(i.type == "random_seed" for i in self.inputs)
+        said = []
+        if files:
+            said.append(f"{plural(len(files), 'input is', 'inputs are')} processed again: {some(files)}")
+        if made_up:
+            words = "part of its work, which reads no file, is", "parts of its work, which read no file, are"
+            said.append(f"{plural(made_up, *words)} done again")
+        return "; ".join(said) + (f", with the same {plural(seeds, 'random seed')}" if seeds else "")
 
 
 def some(names: Iterable[str], most: int = 5) -> str:

@@ -120,3 +120,35 @@ def test_jobs_are_told_the_address_of_the_replica_that_their_queue_reads(site: S
     assert (status(made), states(made)) == ("done", {"finished": 2})
     told = dict(JobFile.objects.filter(task_id=made, type="input").values_list("lfn", "surl"))
     assert told == {lfn: file_url(place) for lfn, place in copies.items()}
+
+
+def test_inputs_that_are_gone_from_the_storage_are_made_again_first_and_those_made_again_already_are_not(
+    site: Storages,
+) -> None:
+    first = made_in_the_north(site)
+    second = submit(parameters("lab.u", reads("lab.t.out"), nFilesPerJob=1, site="NORTH_Q"))
+    settle(RealPilot(site="NORTH_Q").work)
+    inputs_gone = ["lab.t.000001.root", "lab.t.000002.root"]
+    for lfn in [*inputs_gone, "lab.u.000001.root", "lab.u.000002.root"]:
+        path_of(CatalogueFile.objects.get(lfn=lfn).url).unlink()
+    recover(first, inputs_gone[:1], by="olga")
+    settle(RealPilot(site="NORTH_Q").work)
+    found = recover(second, ["lab.u.000001.root", "lab.u.000002.root"], by="olga", dry_run=True)
+    assert sorted(i.lfn for i in found.gone) == inputs_gone
+    assert [(one.task_id, [o.lfn for o in one.lost]) for one in found.makers] == [(first, inputs_gone[1:])]
+    said = found.sentences()
+    assert "1 of them lost as well, and made again first: lab.t.000002.root" in said
+    assert (
+        "1 of them lost as well: what was made in their place, or still is, is read instead: lab.t.000001.root" in said
+    )
+
+
+def test_check_outputs_looks_at_the_storages_of_this_machine(site: Storages) -> None:
+    made = made_in_the_north(site, 3)
+    gone = ["lab.t.000002.root", "lab.t.000003.root"]
+    for lfn in gone:
+        path_of(CatalogueFile.objects.get(lfn=lfn).url).unlink()
+    said = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("check_outputs", str(made), stdout=said)
+    assert f"2 outputs are gone from the storages of this machine: {', '.join(gone)}" in said.getvalue().splitlines()

@@ -17,7 +17,7 @@ from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local_files import file_url
 from tasks_app.inputs import nothing_new
-from tasks_app.models import CatalogueDataset, File, JobRetryHistory, Task, TaskStatusLog
+from tasks_app.models import CatalogueDataset, File, JobRetryHistory, RetryNote, RetryRule, Task, TaskStatusLog
 from tasks_app.outcomes import recovery_chains
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.outcomes.recovery import recover
@@ -42,6 +42,7 @@ from tests.flow.driving import (
     template,
 )
 from tests.flow.pilot import Pilot, drive, failing_on
+from tests.flow.test_commands import command
 
 pytestmark = pytest.mark.usefixtures("books")
 
@@ -111,6 +112,8 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing() -> None:
         "1 lost: lab.t.000002.root",
         f"1 job made them: {job.id}",
         "2 inputs are processed again: lab.in.00002, lab.in.00003",
+        "what is made again gets new names: tasks that failed on the lost files take it when they are run again (incexec), "
+        "not when they are retried",
         f"task {made}, which is done, runs again",
         "nothing was changed",
     ]
@@ -188,7 +191,9 @@ def test_an_input_without_attempts_gets_some_more_and_a_seed_is_used_again() -> 
         )
     )
     drive(Pilot())
-    recover(made, ["lab.gen.000002.root"], by="olga")
+    found = recover(made, ["lab.gen.000002.root"], by="olga")
+    again = "1 part of its work, which reads no file, is done again, with the same 1 random seed"
+    assert again in found.sentences() and "pseudo_lfn" not in "".join(found.sentences())
     drive(Pilot())
     assert status(made) == "done"
     assert [inputs(job.id, "random_seed") for job in jobs(made)] == [["1"], ["2"], ["2"]]
@@ -659,3 +664,33 @@ def test_a_lost_file_that_was_merged_is_made_again_from_the_inputs_of_all_that_w
     drive(Pilot())
     assert (status(made), counters(made)) == ("done", (4, 4, 4, 0))
     assert len(outputs("lab.m.out")) == 2 and merged[0] not in outputs("lab.m.out")
+
+
+def test_a_retry_says_which_of_its_files_are_lost_and_what_takes_those_made_in_their_place() -> None:
+    made = done_task(6)
+    reader = submit(parameters("lab.c", reads("lab.t.out"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.t.000002.root")))
+    assert status(reader) == "finished"
+    recover(made, ["lab.t.000002.root"], by="olga")
+    drive(Pilot(failing_on("lab.t.000002.root")))
+    given = command(reader, "retry")
+    assert given.answer is not None and given.answer.startswith("1 file is tried again; ")
+    assert given.answer.endswith(
+        "; 1 of them is lost, lab.t.000002.root: to read what is made in its place, run it again with incexec"
+    )
+    drive(Pilot(failing_on("lab.t.000002.root")))
+    command(reader, "incexec")
+    drive(Pilot())
+    assert inputs(jobs(reader)[-1].id) == ["lab.t.000004.root"]
+
+
+def test_a_retry_says_that_a_rule_limits_the_attempts() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
+    failing = Pilot(failing_on("lab.in.00001"))
+    RetryRule.objects.all().delete()
+    RetryRule.objects.create(error_source="exe", error_code=65, action="no_retry")
+    drive(failing)
+    note = RetryNote.objects.get(task_id=made)
+    answer = command(made, "retry").answer or ""
+    assert answer.endswith(f"gets 3 more attempts, or fewer where a retry rule limits them: {note.detail}"), answer

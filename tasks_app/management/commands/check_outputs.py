@@ -14,7 +14,7 @@ from tasks_app.outcomes import output_check
 
 
 class Command(Suggesting):
-    help = "Compare the outputs of a task with the catalogue. Exit code 1: something is wrong."
+    help = "Compare the outputs of a task with the catalogue and the storages of this machine. Exit code 1: something is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_task(parser)
@@ -22,7 +22,7 @@ class Command(Suggesting):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = output_check.check(task_named(options["task"], self.stderr).id)
+        found = output_check.check(task_named(options["task"], self.stderr).id, storages=True)
         removed = output_check.mend(found) if options["mend"] else 0
         if options["json"]:
             self.stdout.write(json.dumps({"ok": found.is_clean, "removed": removed, **asdict(found)}))

@@ -35,8 +35,29 @@ class Readable:
 
 
 def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> int:
-    """Copy all inputs; returns the bytes copied. Raises JobFailedError, and whatever `check` and the storages raise."""
-    return sum(_stage_one(file, folder, check, readable) for file in inputs)
+    """Copy all inputs; returns the bytes copied. Raises JobFailedError, which names all that are not there, and whatever
+    `check` and the storages raise."""
+    copied = 0
+    for number, file in enumerate(inputs, start=1):
+        try:
+            copied += _stage_one(file, folder, check, readable)
+        except JobFailedError as exc:
+            if exc.failure.code != Code.INPUT_MISSING:
+                raise
+            others = [one.lfn for one in inputs[number:] if _is_absent(one, readable)]
+            if not others:
+                raise
+            diag = f"{exc.failure.diag}; also not there: {', '.join(others)}"
+            raise JobFailedError(Code.INPUT_MISSING, diag, corrupted=[file.lfn, *others]) from None
+    return copied
+
+
+def _is_absent(file: Input, readable: Readable) -> bool:
+    try:
+        path = local_path(file.url or "")
+        return path is not None and readable.stored(path.resolve()) and not path.exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def stage_in_zips(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> None:

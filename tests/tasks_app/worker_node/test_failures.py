@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tasks_app.worker_node.pilot.errors import JobFailedError
-from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.job import Input, Output
+from tasks_app.worker_node.pilot.stagein import Readable, stage_in
 from tasks_app.worker_node.pilot.stageout import written
 from tests.tasks_app.worker_node.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.worker_node.site import Site
@@ -315,3 +316,17 @@ def test_a_handful_of_missing_outputs_is_named_and_the_rest_counted(tmp_path: Pa
     optional = [Output(name, "user.ada", "", optional=True) for name in ("there", "a")]
     assert [file.lfn for file in written(optional, tmp_path)] == ["there"]
     assert said("there", *"abcdefg").endswith("wrote 1 of its 8 outputs; missing: a, b, c, d, e and 2 more")
+
+
+def test_all_inputs_that_are_not_there_are_named(tmp_path: Path) -> None:
+    storage, folder = tmp_path / "storage", tmp_path / "work"
+    storage.mkdir()
+    folder.mkdir()
+    (storage / "a").write_bytes(b"x")
+    inputs = [Input(lfn, f"file://localhost{storage}/{lfn}", None, None) for lfn in ("a", "b", "c", "d")]
+    (storage / "c").write_bytes(b"x")
+    with pytest.raises(JobFailedError) as failed:
+        stage_in(inputs, folder, lambda: None, Readable([], lambda: [storage]))
+    assert failed.value.failure.diag.startswith("Input b is not in the storage (file://localhost")
+    assert failed.value.failure.diag.endswith("; also not there: d")
+    assert failed.value.failure.corrupted == ("b", "d")
