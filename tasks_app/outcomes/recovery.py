@@ -210,6 +210,7 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
         by=by,
         reason=found.processed_again(),
         attempt=(task.attempt or 0) + 1,
+        start_time=None,
         end_time=None,
         frozen_time=None,
         error_dialog=None,

@@ -97,8 +97,10 @@ def test_a_dataset_that_is_gone_is_back_in_its_container_when_its_lost_files_are
 
 def test_the_way_of_a_task_that_runs_again_for_lost_files() -> None:
     made = done_task(2)
+    before = task(made).start_time
     recover(made, ["lab.t.000001.root"], by="olga")
     drive(Pilot())
+    assert task(made).start_time > before, "as after a retry: that of the present attempt"
     log = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
     assert log[log.index("done") + 1 :] == ["toincexec", "rerefine", "ready", "running", "prepared", "done"]
 

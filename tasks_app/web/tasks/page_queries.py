@@ -5,22 +5,50 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from django.db.models import Count
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, Max
 
 from brokerage_app.models import VerdictRecord
+from jedisite.models import Agent
 from tasks_app.domain import words
+from tasks_app.domain.final import completeness
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED
-from tasks_app.models import Job
+from tasks_app.models import Job, RetryNote, Task
+from tasks_app.outcomes.books import books_of
+from tasks_app.web.tasks import sentences
 
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
 QUEUED = ",".join(sorted(JOB_QUEUED))
+GOALS: Final = "goals"
+"""The agent that looks at goals."""
 
 
 def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
     """The latest verdict of each task that has one."""
     found = VerdictRecord.objects.filter(task_id__in=list(task_ids)).order_by("task_id", "-id").distinct("task_id")
     return {verdict.task_id: verdict for verdict in found}
+
+
+def rule_effects(task_id: int) -> list[dict[str, Any]]:
+    """What retry rules did after jobs of the task had failed: code, number of jobs, last time and latest sentence, newest
+    first. One query."""
+    notes = RetryNote.objects.filter(task_id=task_id, applied=True).values("code")
+    found = notes.annotate(
+        jobs=Count("job_id", distinct=True),
+        last=Max("at"),
+        sentences=ArrayAgg("detail", order_by="-id"),
+    )
+    return [{**row, "sentence": row.pop("sentences")[0]} for row in found.order_by("-last")]
+
+
+def goal_of(task: Task) -> str:
+    """How far a task is from its goal, and when that is looked at next; "" without one."""
+    if task.goal is None:
+        return ""
+    due = Agent.objects.filter(name=GOALS).values_list("due_at", flat=True).first()
+    return sentences.goal_line(task.goal, completeness(books_of(task)), task.status, due)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "skips": _skips(verdict),
         "scouting": scout_words.of_task(task),
         "log": log,
+        "goal": page_queries.goal_of(task),
+        "rule_effects": page_queries.rule_effects(task_id),
         "params": submitted.params if submitted is not None else None,
         "schedule": schedule,
         "has_histograms": task.has_histograms,  # type: ignore[attr-defined]

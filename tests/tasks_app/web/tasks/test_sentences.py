@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +8,7 @@ from tasks_app.domain.job_errors import main_error
 from tasks_app.domain.progress import Progress
 from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.transfers.rules.under_way import UnderWay
-from tasks_app.web.tasks.sentences import TaskFacts, status_line
+from tasks_app.web.tasks.sentences import TaskFacts, goal_line, status_line
 
 HALF = Progress(total=100, finished=50, failed=2, working=10)
 
@@ -125,3 +127,22 @@ def test_main_error(values: dict[str, object], key: str | None) -> None:
     error = main_error(values)
     assert (error.key if error else None) == key
     assert error is None or error.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("reached", "status", "says"),
+    [
+        (
+            750,
+            "running",
+            "so that it is reached: the task is finished once every file was tried; the next look is at 02:05:09 UTC",
+        ),
+        (500, "running", "so that it is not reached yet; the next look is at 02:05:09 UTC"),
+        (750, "pending", "so that it is reached: the task is finished once every file was tried"),
+        (590, "finished", "so that it is missed"),
+        (600, "finished", "so that it is reached"),
+    ],
+)
+def test_a_goal_is_told_with_what_is_reached_of_it(reached: int, status: str, says: str) -> None:
+    due = datetime(2024, 1, 1, 2, 5, 9, tzinfo=UTC)
+    assert goal_line(600, reached, status, due) == f"60 % of the input; {reached / 10:g} % is processed, {says}"

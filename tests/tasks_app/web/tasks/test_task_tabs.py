@@ -20,7 +20,7 @@ from tasks_app.ddm.local_files import file_url
 from tasks_app.drawing import flows
 from tasks_app.drawing.stacks import of_tones
 from tasks_app.lists import job_columns as columns
-from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task, TaskParams
+from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, RetryNote, ScoutReport, Task, TaskParams
 from tasks_app.usage import site_use
 from tasks_app.web.frame.comparing import differences, flat
 from tasks_app.web.tasks import task_facts
@@ -285,3 +285,18 @@ def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(
         TaskParams.objects.update_or_create(task=task, defaults={"params": given})
         (row,) = reader.get(f"/tasks/{task.id}/").context["scouting"].rows
         assert row.declared.replace("\xa0", " ").replace("\u202f", " ") == declared
+
+
+def test_the_page_of_a_task_tells_its_goal_its_attempt_and_what_retry_rules_did(
+    reader: Client, busy_task: Task
+) -> None:
+    text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
+    assert "<dt>Goal</dt>" not in text and "Retry rules" not in text
+    Task.objects.filter(pk=busy_task.id).update(goal=600, attempt=2, start_time=timezone.now())
+    for job, applied in ((1, True), (2, True), (3, False)):
+        RetryNote.objects.create(
+            task_id=busy_task.id, job_id=job, code="retry_limited", detail=f"told of {job}", applied=applied
+        )
+    text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
+    assert "<dt>Goal</dt><dd>60 % of the input; " in text and '<span class="muted">attempt 2</span>' in text
+    assert "after 2 failed jobs<br>told of 2" in text and "told of 3" not in text
