@@ -30,6 +30,7 @@ from tests.flow.driving import (
 )
 from tests.flow.pilot import Pilot, drive, failing_on
 from tests.flow.test_commands import command, running_task
+from tests.flow.test_nuclei import add_nucleus
 
 pytestmark = pytest.mark.usefixtures("books")
 LATER = timedelta(minutes=6)
@@ -174,9 +175,12 @@ def test_a_soft_reassignment_lets_running_jobs_end_where_they_are() -> None:
 
 def test_a_reassignment_may_leave_all_jobs_and_the_state() -> None:
     made, pilot = running_task()
+    add_nucleus("NUCLEUS_A")
     task_moves.move_task(made, "pending", by="test", remember=True)
     command(made, "reassign", parameters={"nucleus": "NUCLEUS_A", "mode": "nokill", "back": True})
-    assert (status(made), task(made).nucleus, states(made)) == ("running", "NUCLEUS_A", {"activated": 4, "running": 2})
+    assert (task(made).nucleus, states(made)) == ("NUCLEUS_A", {"activated": 4, "running": 2})
+    settle()
+    assert status(made) == "running", "its outputs have got places at the nucleus, and it is back"
     for job in pilot.ran:
         pilot.end(job, "finished")
     drive(pilot)
