@@ -491,6 +491,24 @@ def test_a_production_system_whose_role_the_site_was_not_granted_is_named(deft: 
     assert deft.say(("SELECT 1", [])) == [[[1]]]
 
 
+def test_a_row_that_takes_too_long_is_refused_once_and_the_others_go_on(
+    deft: System, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow, other = deft.submit(wanted("lab.slow", uniqueTaskName=True), wanted("lab.other"))
+    long = settings.JEDI_TURN_S
+    with superuser() as holder, holder.transaction():
+        holder.execute("SELECT pg_advisory_xact_lock(hashtextextended('task name lab.slow', 0))")
+        settings.JEDI_TURN_S = 0.5
+        assert rows.import_next(deft.name, NOW)
+        caplog.clear()  # that was an error, and is the only one
+        settings.JEDI_TURN_S = long
+        serve()
+    (status_of_slow, why), again = deft.row(slow), serve()
+    assert (status_of_slow, deft.row(other)[0]) == ("broken", "registered") and again == ""
+    assert "it took longer than the 0.5 s that one task may take" in why
+    assert list(Task.objects.values_list("id", flat=True)) == [other]
+
+
 def test_messages_stay_until_they_are_written_back(deft: System) -> None:
     (made,) = deft.submit(wanted("lab.t"))
     serve()
