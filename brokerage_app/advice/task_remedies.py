@@ -201,8 +201,8 @@ def _percent(ratio: float) -> float:
     percent = ratio * 100
     if percent >= 1:
         return floor(percent)
-    places = 1 - floor(log10(percent))
-    return floor(percent * 10**places) / 10**places
+    scale = 10.0 ** (1 - floor(log10(percent)))
+    return floor(percent * scale) / scale
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:
