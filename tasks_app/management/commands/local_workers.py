@@ -64,7 +64,7 @@ class Command(Suggesting):
         )
         if not token and (fault := no_queue(options["queue"])):
             raise CommandError(f"no pilot is started: {fault}", returncode=REFUSED)
-        kind = _kind_of_pilot(options["queue"])
+        kind = _kind_of_pilot(options["queue"], with_database=not token)
         walled = isinstance(kind, PandaPilot) and kind.walled
         tickets: Tickets = OneEach(options["queue"], walled=walled)
         if token and not walled:  # one that was made by hand names no program for the walls round payloads
@@ -72,9 +72,11 @@ class Command(Suggesting):
         serve(Path(settings.JEDI_HOME) / "work", kind, tickets, spec, options["slots"])
 
 
-def _kind_of_pilot(queue: str) -> OwnPilot | PandaPilot:
+def _kind_of_pilot(queue: str, *, with_database: bool) -> OwnPilot | PandaPilot:
+    """The pilots of the settings. Without a database, which a service with a token need not reach, nothing is noted of our own."""
     if settings.JEDI_PILOT != "panda":
-        note_channel(queue, "")
+        if with_database:
+            note_channel(queue, "")
         return OwnPilot()
     if not settings.JEDI_PANDA_PILOT_DIR:
         raise CommandError("JEDI_PILOT is panda: JEDI_PANDA_PILOT_DIR must name the unpacked source of panda-pilot.")

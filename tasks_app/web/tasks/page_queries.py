@@ -40,7 +40,10 @@ def rule_effects(task_id: int) -> list[dict[str, Any]]:
         last=Max("at"),
         sentences=ArrayAgg("detail", order_by="-id"),
     )
-    return [{**row, "sentence": row.pop("sentences")[0]} for row in found.order_by("-last")]
+    return [
+        {"code": row["code"], "jobs": row["jobs"], "last": row["last"], "sentence": row["sentences"][0]}
+        for row in found.order_by("-last")
+    ]
 
 
 def goal_of(task: Task) -> str:

@@ -90,7 +90,7 @@ def test_jobs_of_a_walled_worker_begin_with_the_program_that_puts_up_walls(
     with urllib.request.urlopen(request, timeout=30) as answer:
         given = json.load(answer)
     assert given["transformation"].rpartition("/")[2] == ticket.begins_with and given["container_name"] == ""
-    assert of_word(given["jobPars"]) == ["run_command", hostile, "", "0", "0", "0", "16336", "", "", ""]
+    assert of_word(given["jobPars"]) == ["run_command", hostile, "", "0", "0", "0", "16336", "", "", "", ""]
     assert re.fullmatch(r"[A-Za-z0-9._]*", given["jobPars"]), "nothing for a shell"
     plain = OneEach(QUEUE).make(12).token
     status, text = call(live_server, "acquire_jobs", plain, site_name=QUEUE)
