@@ -73,7 +73,7 @@ class Command(Suggesting):
 
 
 def _kind_of_pilot(queue: str, *, with_database: bool) -> OwnPilot | PandaPilot:
-    """The pilots of the settings. Without a database, which a service with a token need not reach, nothing is noted of our own."""
+    """The pilots of the settings. A service with a token need not reach the database: nothing is noted of our own pilots then."""
     if settings.JEDI_PILOT != "panda":
         if with_database:
             note_channel(queue, "")
