@@ -43,6 +43,7 @@ TITLES: Final[Mapping[str, str]] = {
     "taskrefiner": "Refining",
     "task_setup": "Outputs",
     "retry_task": "Retries",
+    "jumbo_dog": "Jumbo jobs",
 }
 """Headings of the components, in the order of the page."""
 

@@ -95,7 +95,7 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
     assert "80 of 200 files finished, 10 failed, 30 in jobs" in text
     assert "9 of 10 input files of scouts succeeded" in text
     for declared, measured in (
-        ("1 000 MB", "1 650 MB"),
+        ("– (1 000 MB by default)", "1 650 MB"),
         ("–", "162 HS06 s an event"),
         ("0 kB", "1 024 kB"),
         ("–", "83.5 %"),
