@@ -20,6 +20,7 @@ from events_app.lifecycle.range_reports import (
     Reporter,
     book,
     hold,
+    lock_and_hold,
     lock_reporters,
     states_of,
 )
@@ -55,9 +56,13 @@ def account(said: Sequence[Any], proof: Proof, *, fine_grained: bool = False) ->
     if not named:
         return found
     with transaction.atomic(), hot_cursor() as cursor:
-        reporters = _by_number(
-            lock_reporters(cursor, named, SHOWN, shown(proof), fine_grained=fine_grained), fine_grained=fine_grained
-        )
+        held: list[HeldBlock] | None = None
+        if len(named) == 1 and not fine_grained:
+            keys = {_key(item.range_id) for item in read.items if read.answers[item.place] is True}
+            locked, held = lock_and_hold(cursor, *next(iter(named)), keys, SHOWN, shown(proof))
+        else:
+            locked = lock_reporters(cursor, named, SHOWN, shown(proof), fine_grained=fine_grained)
+        reporters = _by_number(locked, fine_grained=fine_grained)
         found.commands = _commands(named, reporters)
         of_tasks: dict[int, list[Item]] = defaultdict(list)
         for item in read.items:
@@ -73,7 +78,7 @@ def account(said: Sequence[Any], proof: Proof, *, fine_grained: bool = False) ->
         for task_id in sorted(of_tasks):
             theirs = {owner: one for (task, owner), one in reporters.items() if task == task_id}
             fine = fine_grained and any(one.is_fine for one in theirs.values())
-            _book(cursor, read, task_id, of_tasks[task_id], theirs, storages, fine_grained=fine)
+            _book(cursor, read, task_id, of_tasks[task_id], theirs, storages, held, fine_grained=fine)
     return found
 
 
@@ -121,39 +126,41 @@ def _book(
     items: Sequence[Item],
     reporters: Mapping[int, Reporter],
     storages: Storages,
+    held: list[HeldBlock] | None,
     *,
     fine_grained: bool,
 ) -> None:
-    """Of a range that is named twice the first item counts. Files get a row when they hold a range that is booked."""
-    said: dict[RangeKey, Item] = {}
-    for item in items:
-        said.setdefault(_key(item.range_id), item)
+    """Of a range that is named twice the first item counts. Files get a row when they hold a range that is booked.
+
+    `held`: what of these items is locked already.
+    """
+    keys = [_key(item.range_id) for item in items]
+    said: dict[RangeKey, Item] = dict(zip(reversed(keys), reversed(items), strict=True))
     jobs = {owner: one.job_id for owner, one in reporters.items()}
-    held = hold(cursor, task_id, said, fine_grained=fine_grained)
-    _answer_others(cursor, read, task_id, items, held)
+    if held is None:
+        held = hold(cursor, task_id, said, fine_grained=fine_grained)
+    taken = {key for one in held for key in one.named}
+    if len(taken) < len(said):
+        _answer_others(
+            cursor, read, task_id, [(key, item) for key, item in zip(keys, items, strict=True) if key not in taken]
+        )
     rows = zip_rows(cursor, task_id, _zips(held, said, jobs, storages))
     reports = {key: _with_row(said[key], jobs[key.owner], rows) for one in held for key in one.named}
     book(cursor, task_id, held, reports, jobs)
 
 
 def _answer_others(
-    cursor: psycopg.Cursor[Any], read: ReadItems, task_id: int, items: Sequence[Item], held: Iterable[HeldBlock]
+    cursor: psycopg.Cursor[Any], read: ReadItems, task_id: int, others: Sequence[tuple[RangeKey, Item]]
 ) -> None:
     """Refuse the items on ranges that the job has not in hand, unless the same was booked of them before. A pilot would
     else throw away outputs of which it believes that they count."""
-    taken = {key for one in held for key in one.named}
-    others = [item for item in items if _key(item.range_id) not in taken]
-    states = states_of(cursor, task_id, map(_key_of, others)) if others else {}
-    for item in others:
-        state, job_id = states.get(_key_of(item)), item.range_id.job_id
+    states = states_of(cursor, task_id, (key for key, _ in others))
+    for key, item in others:
+        state, job_id = states.get(key), item.range_id.job_id
         if state is None:
             read.refuse(item.place, f"job {job_id} has no such range")
         elif not is_said_before(state, item.report.status):
             read.refuse(item.place, f"the range is {state.word}")
-
-
-def _key_of(item: Item) -> RangeKey:
-    return _key(item.range_id)
 
 
 def _key(range_id: RangeId) -> RangeKey:

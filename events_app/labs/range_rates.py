@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from events_app.labs import range_web
 from events_app.lifecycle.range_handout import take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
-from events_app.lifecycle.range_reports import RangeKey, book, hold, lock_reporters
+from events_app.lifecycle.range_reports import RangeKey, book, lock_and_hold
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.range_ids import RangeId, parse_range_id
@@ -186,8 +186,8 @@ def _say(job: int, ids: Sequence[str]) -> int:
         one = parse_range_id(text)
         said[RangeKey(one.job_id, one.file_id, one.process_id, one.attempts)] = RangeReport(EventStatus.FINISHED)
     with transaction.atomic(), hot_cursor() as cursor:
-        lock_reporters(cursor, [(TASK, job)], "true", {})
-        return book(cursor, TASK, hold(cursor, TASK, said), said, {job: job})
+        _, held = lock_and_hold(cursor, TASK, job, said, "true", {})
+        return book(cursor, TASK, held, said, {job: job})
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:

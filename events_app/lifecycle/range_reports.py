@@ -1,7 +1,9 @@
 """Hot path: consumers report on ranges. Their blocks are locked, fall into pieces, and each piece gets what is said of it.
 
 Three statements in one transaction: the jobs of a call, then for each task their blocks, and their new pieces. The jobs
-are locked by a statement of its own, so that what another report of a job has made of its blocks is seen.
+are locked before the statement that looks for their blocks, so that what another report of a job has made of its blocks is
+seen. Of a single job, the blocks are looked for by the statement that locks it, which sees them as they were before it
+waited for another report; when it misses one, the blocks are looked for anew.
 {whose} is the condition that a job is the caller's.
 """
 
@@ -10,9 +12,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import psycopg
+from psycopg.types.numeric import Int8
 
 from events_app.lifecycle.range_moves import before
 from events_app.rules.event_jobs import EventJobKind
@@ -65,6 +69,7 @@ class HeldBlock(NamedTuple):
 SOFT_KILL: Final = 122
 """Code of `superrorcode` with which a job is told to end softly."""
 # ruff: noqa: S608 - every piece is a constant of ours
+_first: Final = attrgetter("first")
 _REPORTERS: Final = f"""
 SELECT pandaid, jeditaskid, jobsetid, jobstatus, commandtopilot, coalesce(superrorcode = {SOFT_KILL}, false),
        coalesce(eventservice = {int(EventJobKind.FINE)}, false)
@@ -87,6 +92,12 @@ SELECT e.pandaid, e.fileid, e.def_min_eventid, e.def_max_eventid, e.events_per_r
   FROM unnest(%(owners)s::bigint[], %(files)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) s (owner, file, first, last)
   JOIN jedi_events e ON e.jeditaskid = %(task)s AND e.pandaid = s.owner AND e.fileid = s.file
                     AND e.job_processid <= s.last AND e.def_max_eventid >= s.first
+"""
+# A condition on a row of its own for each job, since rows that an outer join makes up cannot be locked.
+_LOCK_AND_HOLD: Final = f"""
+WITH mine AS MATERIALIZED ({_REPORTERS.format(named="pandaid = %(job)s", whose="{whose}")})
+SELECT mine.*, held.* FROM mine LEFT JOIN LATERAL (
+{_HOLD.format(states=f"{before(EventAct.FINISH, HANDED_OUT, 'e.')} AND s.owner = mine.pandaid")}) held ON true
 """
 _HOLD_GIVEN: Final = _HOLD.format(states=before(EventAct.FINISH, HANDED_OUT, "e."))
 _HOLD_ANY: Final = _HOLD.format(states=before(EventAct.FINISH, row="e."))
@@ -136,6 +147,31 @@ def lock_reporters(
     return [Reporter._make(row) for row in cursor.fetchall()]
 
 
+def lock_and_hold(
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    job_id: int,
+    keys: Collection[RangeKey],
+    whose: str,
+    proof: Mapping[str, Any],
+) -> tuple[list[Reporter], list[HeldBlock]]:
+    """Of one job: `lock_reporters`, and `hold` with these ranges of it, as a rule in one statement. No blocks when the job
+    is not the caller's."""
+    wanted = sorted(keys)
+    values = {**proof, "job": Int8(job_id), "task": Int8(task_id), **_spans(wanted)}
+    cursor.execute(_LOCK_AND_HOLD.format(whose=whose), values)
+    rows = cursor.fetchall()
+    size = len(Reporter._fields)
+    reporters = [Reporter._make(row[:size]) for row in rows[:1]]
+    if not reporters:
+        return [], []
+    held = _named((row[size:] for row in rows if row[size] is not None), wanted)
+    if sum(len(one.named) for one in held) < len(wanted):
+        # They may have changed while the job was waited for. Blocks that are locked already are found once more.
+        held = hold(cursor, task_id, keys)
+    return reporters, held
+
+
 def hold(
     cursor: psycopg.Cursor[Any], task_id: int, keys: Iterable[RangeKey], *, fine_grained: bool = False
 ) -> list[HeldBlock]:
@@ -144,12 +180,17 @@ def hold(
     `fine_grained`: ranges that nobody was handed count, too.
     """
     wanted = sorted(set(keys))
+    cursor.execute(_HOLD_ANY if fine_grained else _HOLD_GIVEN, {"task": Int8(task_id), **_spans(wanted)})
+    return _named(cursor.fetchall(), wanted)
+
+
+def _named(rows: Iterable[Sequence[Any]], wanted: Iterable[RangeKey]) -> list[HeldBlock]:
+    """Blocks with those of the ranges that they have; `wanted` are in order."""
     by_block: dict[tuple[int, int, int], list[RangeKey]] = defaultdict(list)
     for key in wanted:
         by_block[key.owner, key.file_id, key.attempts].append(key)
-    cursor.execute(_HOLD_ANY if fine_grained else _HOLD_GIVEN, {"task": task_id, **_spans(wanted)})
     held = []
-    for row_id, owner, *told in cursor.fetchall():
+    for row_id, owner, *told in rows:
         block = RangeBlock(*told)
         of_it = by_block.get((owner, block.file_id, block.attempts), [])
         begin = bisect_left(of_it, block.first, key=_first)
@@ -190,10 +231,6 @@ def states_of(cursor: psycopg.Cursor[Any], task_id: int, keys: Iterable[RangeKey
             if block.has(key.first) and (key.attempts == block.attempts or status == EventStatus.FAILED):
                 found[key] = EventStatus(status)
     return found
-
-
-def _first(key: RangeKey) -> int:
-    return key.first
 
 
 def book(
