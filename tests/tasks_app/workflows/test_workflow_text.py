@@ -1,0 +1,94 @@
+"""The compact text that a person writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks_app.params.faults import ParamErrors
+from tasks_app.workflows.rules.definition import Acquisition, Keep
+from tasks_app.workflows.rules.definition_files import read_definition
+
+HEAD = "job j\nstage\nline\nbinary A\n"
+
+
+def faults(text: str) -> dict[str, str]:
+    with pytest.raises(ParamErrors) as caught:
+        read_definition(text)
+    return {error.field: error.message for error in caught.value.errors}
+
+
+def test_each_word_has_its_place_in_the_records() -> None:
+    definition, _ = read_definition(
+        """# a comment
+        job j
+        originator "Ada L <ada@x.org>"
+        priority -5
+        hold yes
+        restart missing output 3
+        stage 1
+        line 1
+        package 1 nodes n1 n2 not n3 quiet
+        script run-all -v
+        binary A version 1.2 sam cpu 20 work 7 time 60
+        run a.sh  'x y' # z
+        in r1 r2 pre-fetch temporary from lab.raw size 9
+        in s self
+        out o1 o2 store deletable
+        out p local
+        binary B
+        in o1
+        """
+    )
+    assert (definition.originator, definition.priority, definition.hold) == ("Ada L <ada@x.org>", -5, True)
+    assert definition.restarts == {"missing output": 3}
+    package = definition.stages[0].lines[0].packages[0]
+    assert (package.nodes, package.not_nodes, package.notify, package.script) == (
+        ("n1", "n2"),
+        ("n3",),
+        False,
+        "run-all -v",
+    )
+    first = package.binaries[0]
+    assert (first.version, first.sam, first.cpu_percent, first.work_mb, first.run_time_s) == ("1.2", True, 20, 7, 60)
+    assert first.run == "a.sh  'x y' # z"
+    assert [(f.name, f.acquisition, f.keep, f.dataset, f.size_mb) for f in first.inputs] == [
+        ("r1", Acquisition.PREFETCH, Keep.TEMPORARY, "lab.raw", 9),
+        ("r2", Acquisition.PREFETCH, Keep.TEMPORARY, "lab.raw", 9),
+        ("s", Acquisition.SELF, Keep.DELETABLE, "", 0),
+    ]
+    assert [(f.name, f.store, f.forward, f.keep) for f in first.outputs] == [
+        ("o1", True, True, Keep.DELETABLE),
+        ("o2", True, True, Keep.DELETABLE),
+        ("p", False, False, Keep.RETAIN),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "said"),
+    [
+        ("", "line 1", "begins with `job NAME`"),
+        ("job j\nsatge", "line 2", "Did you mean stage?"),
+        ("job j\nline", "line 2", "A line stands in a stage"),
+        ("job j\nstage\nbinary A", "line 3", "A binary stands in a package"),
+        ("job j\nstage 2\nline\nbinary A", "line 2", "stage 1 is missing"),
+        (HEAD + " in x", "line 5", "No package writes 'x'"),
+        (HEAD + " in x from d y", "line 5", "before what holds for them"),
+        (HEAD + ' in "x', "line 5", "quotation"),
+        (HEAD + "run a\nrun b", "line 6", "has its run already"),
+        (HEAD + "in x from d\n\nrepeat i 1..2\nout y{i}", "line 7", "Its `end` is missing"),
+        (HEAD + "repeat i 2..1\nend", "line 5", "is empty"),
+        (HEAD + "repeat i 1..999999\nrun\nout y{i}\nend", "line 5", "more than 200000 lines"),
+        (HEAD + "repeat i 1..2\nrepeat k 1..2\nend", "line 6", "repeats stand in no other"),
+        (HEAD + "end", "line 5", "no repeat"),
+        ("job j\nrestart looping\nstage\nline\nbinary A", "line 2", "restart REASON NUMBER"),
+        ("job j\njob k\nstage\nline\nbinary A", "line 2", "has its name already"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, field: str, said: str) -> None:
+    found = faults(text)
+    assert field in found and said in found[field]
+
+
+def test_faults_of_repeats_stand_on_the_line_that_was_written() -> None:
+    found = faults("job j\nstage\nrepeat i 1..2\nline\nbinary A\nin x{i}\nend")
+    assert list(found) == ["line 6"]
