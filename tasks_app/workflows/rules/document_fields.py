@@ -32,7 +32,7 @@ Kind = Literal["text", "flag", "number", "texts", "counts", "records"]
 
 @dataclass(frozen=True, slots=True)
 class DocumentField:
-    """One field of a record. `pattern` and `longest` are for texts, `low` and `high` for numbers, `most` for lists, `of` names records in it.
+    """One field of a record. `pattern` and `longest` are for texts, `low` and `high` for numbers, `most` and `of` for lists.
 
     A field without `default` is required. `checked` says that the value has no place in the record: it is compared only.
     """
