@@ -12,10 +12,11 @@ from typing import Any
 import psycopg
 from django.db import connection, transaction
 
-from events_app.labs import range_web
+from events_app.labs import range_end_times, range_web
 from events_app.lifecycle.range_handout import take
 from events_app.lifecycle.range_moves import NewBlock, insert_blocks
 from events_app.lifecycle.range_reports import RangeKey, book, lock_and_hold
+from events_app.rules.event_jobs import EventJobKind
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.range_ids import RangeId, parse_range_id
@@ -32,7 +33,7 @@ TASK, DATASET = 10_000_000, 1
 OFFSET = 1_000_000
 """Between the number of a job and that of its jobset."""
 MINE = "pandaid = %(job)s"
-RAW, TAKE, SAY, COPY, INSERT, INSERT_ONE, HTTP = (
+RAW, TAKE, SAY, COPY, INSERT, INSERT_ONE, HTTP, END, END_JUMBO, TAKE_MANY, SAY_MANY = (
     "UPDATE of 100 rows by key",
     "hand-out",
     "update",
@@ -40,7 +41,14 @@ RAW, TAKE, SAY, COPY, INSERT, INSERT_ONE, HTTP = (
     "insert",
     "insert, a range a file",
     "hand-out and update by HTTP",
+    "end of a consumer with 10 000 ranges",
+    "end of a jumbo job with 10 000 ranges",
+    "hand-out among those of other tasks",
+    "update among those of other tasks",
 )
+ENDING = 10_000
+"""Ranges that a job has in hand when it ends, and how many seconds that may take."""
+END_S = 0.2
 COLUMNS = (
     "jeditaskid",
     "datasetid",
@@ -59,16 +67,40 @@ UPDATE jedi_events SET status = 1, pandaid = %s
  WHERE jeditaskid = %s AND pandaid = %s AND fileid = %s AND job_processid = ANY(%s::bigint[])
 """
 
+AT_ONCE = 500_000
+_OTHERS = """
+INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, event_offset, job_processid, def_min_eventid,
+       def_max_eventid, events_per_range, attemptnr, processed_upto_eventid, status)
+SELECT 1 + n / 1000 %% 1000, %s, n / 1000, n / 1000, n / 1000, 1 + n %% 1000, 1 + n %% 1000, 1 + n %% 1000, 1, 10, 0, 4
+  FROM generate_series(%s::bigint, %s::bigint) n
+"""
 
-def _jobs(number: int) -> range:
-    """Running jobs, each with a jobset of its own."""
-    empty("jedi_events", *scene.JOB_TABLES)
+
+def _jobs(number: int, others: int = 0) -> range:
+    """Running jobs, each with a jobset of its own. Of `jedi_events`, so many rows of other tasks stay, and nothing else."""
+    if others:
+        _keep(others)
+        empty(*scene.JOB_TABLES)
+    else:
+        empty("jedi_events", *scene.JOB_TABLES)
     jobs = scene.add_jobs(number, scene.site_names(1), "running", task_id=TASK, inputs=1)
     with hot_cursor() as cursor:
         # As PanDA's pilots get them, who report without a secret.
         cursor.execute("UPDATE jobs SET jobsetid = pandaid + %s, eventservice = 1, secret_hash = NULL", [OFFSET])
     settle("jobs")
     return jobs
+
+
+def _keep(others: int) -> None:
+    """Rows of finished ranges of other tasks, in all partitions; they are made once."""
+    with hot_cursor() as cursor:
+        cursor.execute("DELETE FROM jedi_events WHERE jeditaskid >= %s", [TASK])
+        cursor.execute("SELECT EXISTS (SELECT FROM jedi_events)")
+        if cursor.fetchall() == [(True,)]:
+            return
+        for first in range(0, others, AT_ONCE):
+            cursor.execute(_OTHERS, [DATASET, first, min(first + AT_ONCE, others) - 1])
+    settle("jedi_events", to_disk=True)
 
 
 def _blocks(jobs: Sequence[int], ranges: int, length: int) -> list[NewBlock]:
@@ -191,7 +223,7 @@ def _say(job: int, ids: Sequence[str]) -> int:
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
-    number, in_file, case_ms = [*sizes, *(1_000_000, 1000, 2000)[len(sizes) :]]
+    number, in_file, case_ms, others = [*sizes, *(1_000_000, 1000, 2000, 0)[len(sizes) :]]
     seconds, files = case_ms / 1000, number // in_file
 
     def raw() -> float:
@@ -200,14 +232,14 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         settle("jedi_events")
         return crowd(PROCESSES, _by_key(jobs, in_file), seconds).rate
 
-    def taken() -> float:
-        jobs = _jobs(files)
+    def taken(among: int = 0) -> float:
+        jobs = _jobs(files, among)
         _insert(_blocks(jobs, in_file, in_file))
         settle("jedi_events")
         return crowd(PROCESSES, _taking(jobs), seconds).rate
 
-    def said() -> float:
-        jobs = _jobs(files)
+    def said(among: int = 0) -> float:
+        jobs = _jobs(files, among)
         _insert(_blocks(jobs, in_file, in_file))
         for job in jobs:
             while _ids(job):
@@ -230,6 +262,13 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         settle("jedi_events")
         return range_web.rate(site.port, token, _in_turn(jobs, in_file), A_CALL, seconds)
 
+    def ended(kind: EventJobKind) -> Callable[[], float]:
+        def case() -> float:
+            empty("jedi_events", *scene.JOB_TABLES)
+            return ENDING / range_end_times.seconds(ENDING, kind, A_CALL)
+
+        return case
+
     cases = {
         RAW: raw,
         TAKE: taken,
@@ -238,19 +277,36 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         INSERT: inserted(in_file),
         INSERT_ONE: inserted(1),
         HTTP: by_http,
+        END: ended(EventJobKind.CONSUMER),
+        END_JUMBO: ended(EventJobKind.JUMBO),
     }
     token = range_web.pilot_token()
     with web.running(place) as site:
         rates = in_turn(cases, rounds, say)
+    if others:
+        # One after the other: as many rows are made only once.
+        more = in_turn({TAKE_MANY: lambda: taken(others), SAY_MANY: lambda: said(others)}, rounds, say)
+        rates.by_case.update(more.by_case)
     result = Result(
-        "events", "ranges/s", rates, TAKE, RAW, {"ranges": number, "ranges_a_file": in_file, "case_ms": case_ms}
+        "events",
+        "ranges/s",
+        rates,
+        TAKE,
+        RAW,
+        {"ranges": number, "ranges_a_file": in_file, "case_ms": case_ms, "others": others},
     )
     result.targets += [
         Target("hand-out / UPDATE of 100 rows", rates.ratio(TAKE, RAW), 0.7, 1.0),
         Target("update / UPDATE of 100 rows", rates.ratio(SAY, RAW), 0.7, 1.0),
         Target("insert / COPY of a row a range", rates.ratio(INSERT, COPY), 0.5),
         Target("insert of blocks of one / COPY", rates.ratio(INSERT_ONE, COPY), 0.5),
+        *(Target(f"{case}, seconds", ENDING / rates.median(case), END_S, at_most=True) for case in (END, END_JUMBO)),
     ]
+    if others:
+        result.targets += [
+            Target(f"{many} / {alone}", rates.median(many) / rates.median(alone), 0.8)
+            for many, alone in ((TAKE_MANY, TAKE), (SAY_MANY, SAY))
+        ]
     result.more = {
         name: _figures(rates, ours, base)
         for name, ours, base in (

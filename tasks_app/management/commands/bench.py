@@ -23,7 +23,8 @@ BENCHMARKS = {
     "generate": "files to jobs; sizes: files (100000), files a job (10), files of the row-by-row version (2000)",
     "dispatch": "pilots fetch jobs; sizes: jobs on the sites (24000), milliseconds of a case (2000), of the snapshot (10000)",
     "report": "pilots report, the adder books; sizes: jobs (24000), milliseconds of a case (2000), jobs to book (5000)",
-    "events": "ranges of events; sizes: ranges (1000000), of a file (1000), milliseconds of a case (2000)",
+    "events": "ranges of events; sizes: ranges (1000000), of a file (1000), milliseconds of a case (2000), finished ranges"
+    " of other tasks, a row each (0)",
     "http": "calls over HTTP, 8 clients; sizes: jobs of a case (4000), milliseconds of a case (400)",
     "million": "one large task is fed and cut; sizes: files (1000000)",
     "latency": "from submission to the first job; sizes: tasks (7)",

@@ -18,6 +18,7 @@ from tasks_app.labs.bench.page_addresses import addresses
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = {
+    "events": ["2000", "1000", "100", "2000"],
     "feed": ["300"],
     "generate": ["300", "10", "50"],
     "dispatch": ["400", "300", "500"],
