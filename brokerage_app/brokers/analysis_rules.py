@@ -207,6 +207,7 @@ RULES: Final[tuple[Rule[AnalysisCase, SiteView], ...]] = (
     Rule(resources.least_walltime, _not_merging),
     Rule(resources.walltime_of_unmeasured, _is_not_measured),
     Rule(events.event_service, _not_bound),
+    Rule(events.channel),
     Rule(state.has_pilots, _needs_pilots),
     Rule(policy.not_excluded, _excludes),
     Rule(policy.included, _lists),

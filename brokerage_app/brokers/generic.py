@@ -81,6 +81,7 @@ RULES: Final[tuple[Rule[GenericCase, SiteView], ...]] = (
     Rule(resources.memory, _asks_memory),
     Rule(policy.processing_type),
     Rule(events.event_service, _is_free),
+    Rule(events.channel),
     Rule(has_software, _asks_software),
     Rule(data.input_readable, _is_hard_to_read),
     Rule(data.takes_outputs, _may_be_shut),

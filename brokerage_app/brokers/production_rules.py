@@ -200,6 +200,7 @@ RULES: Final[tuple[Rule[ProductionCase, SiteView], ...]] = (
     Rule(resources.least_walltime),
     Rule(software_rules.has_connectivity, _asks_network),
     Rule(events.event_service, _is_not_single),
+    Rule(events.channel),
     Rule(capacity.not_too_many_transferring, temporary=True),
     Rule(policy.within_pledge, _is_short_of_work),
     Rule(policy.at_nucleus, stays_at_nucleus),

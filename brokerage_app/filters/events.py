@@ -30,16 +30,13 @@ def jumbo(case: Case, site: SiteView) -> Skip | None:
 def event_service(case: Case, site: SiteView) -> Skip | None:
     """The queue takes event service, or only that, or only urgent one; single-core slots of a divided queue take none.
 
-    A queue without jobseed has not been set up for event service, and takes none. One whose payloads do not reach the channel of
-    their pilots cannot.
+    A queue without jobseed has not been set up for event service, and takes none.
     """
     seed = site.job_seed
     if not case.needs.event_service:
         return Skip(site.name, codes.EVENT_SERVICE_ONLY, "jobseed of the queue is es") if seed == "es" else None
     if seed in STANDARD:
         return Skip(site.name, codes.NO_EVENT_SERVICE, "jobseed of the queue is {}", (seed or "not set",))
-    if site.no_channel:
-        return Skip(site.name, codes.NO_EVENT_CHANNEL, "{}", (site.no_channel,))
     if seed == "eshigh" and not (case.needs.priority >= URGENT or case.needs.scouting):
         priority = case.needs.priority
         return Skip(site.name, codes.EVENT_SERVICE_HIGH_ONLY, "needs priority {}, the task has {}", (URGENT, priority))
@@ -50,4 +47,12 @@ def event_service(case: Case, site: SiteView) -> Skip | None:
             "needs {:core|cores}, these slots have {}",
             (2, max(site.cores, 1)),
         )
+    return None
+
+
+def channel(case: Case, site: SiteView) -> Skip | None:
+    """Payloads of the queue reach the channel through which their pilots hand out ranges: without it no work can be done, bound
+    to the queue or not."""
+    if case.needs.event_service and site.no_channel:
+        return Skip(site.name, codes.NO_EVENT_CHANNEL, "{}", (site.no_channel,))
     return None

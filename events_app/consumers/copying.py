@@ -53,7 +53,8 @@ class JobCopy:
 
     A retry and a merge job have one attempt more than the old job; the attempt of a merge job is its last. None leaves
     what the old job has, but a retry is one more urgent. A jumbo job has neither inputs nor a jobset of others. At
-    WAITING_QUEUE a copy waits, elsewhere pilots may have it at once. `outputs`: of a clone, the names in its parameters
+    WAITING_QUEUE a copy waits, and at the queue of a job whose input is still brought there it is assigned, too; elsewhere
+    pilots may have it at once. `outputs`: of a clone, the names in its parameters
     that it writes under names of its own.
     """
 
@@ -92,7 +93,8 @@ _OVER: Final = {
     "currentpriority": "coalesce(n.priority, j.currentpriority + n.more)",
     "assignedpriority": "coalesce(n.priority, j.assignedpriority + n.more)",
     "jobstatus": f"CASE WHEN coalesce(n.queue, j.computingsite) = '{WAITING_QUEUE}' THEN '{JobStatus.WAITING}'"
-    f" ELSE '{JobStatus.ACTIVATED}' END",
+    f" WHEN n.queue IS NULL AND NOT {_IS_RELATED} AND NOT {_IS_JUMBO} AND j.jobstatus = '{JobStatus.ASSIGNED}'"
+    f" THEN '{JobStatus.ASSIGNED}' ELSE '{JobStatus.ACTIVATED}' END",
     "creationtime": "clock_timestamp()",
     "modificationtime": "clock_timestamp()",
     "statechangetime": "clock_timestamp()",

@@ -6,7 +6,8 @@ nothing is left goes to its merge without a pilot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -17,7 +18,7 @@ from events_app.lifecycle.range_reinsertion import discard, discard_of_ready_fil
 from events_app.rules.range_blocks import RangeBlock, cut_ranges, whole_input
 from events_app.rules.reinsertion import sort_out, to_insert
 from jedisite.database.sql import hot_cursor, numbers
-from tasks_app.lifecycle.job_hooks import CannotStoreError, Slot, StoredJobs, end_at_once
+from tasks_app.lifecycle.job_hooks import Beside, CannotStoreError, Slot, StoredJobs, end_at_once
 from tasks_app.models import Task
 
 ME: Final = "job_generator"
@@ -25,8 +26,8 @@ ALL_DONE: Final = "at"
 """Among the words of a job's special handling: its ranges were done before it was made (allOkEvents)."""
 
 
-def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping[int, int]:
-    """Insert the ranges of all new jobsets, and their other consumers. Returns how many logs each dataset has more.
+def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Beside:
+    """Insert the ranges of all new jobsets, and their other consumers.
 
     Raises CannotStoreError when the events of a file are not known.
     """
@@ -48,7 +49,11 @@ def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping
         if slots and job not in idle
         for number in range(1, more + 1)
     ]
-    return copy_jobs(cursor, copies, by=ME).logs
+    copied, beside = copy_jobs(cursor, copies, by=ME), defaultdict[int, list[int]](list)
+    for copy, made in zip(copies, copied.jobs, strict=True):
+        if copy.place is None:
+            beside[copy.old_job].append(made)
+    return Beside(copied.logs, beside)
 
 
 def _copy(job: int, slots: Sequence[Slot], number: int, own: tuple[str, list[str]] | None) -> JobCopy:

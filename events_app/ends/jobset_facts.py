@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
+from brokerage_app.grid.describing import NO_CHANNEL
 from brokerage_app.models import Queue
 from events_app.ends.jobset_lines import CLONE_LOST, LINES, UNUSED
 from events_app.rules.event_jobs import EventJobKind
@@ -111,5 +112,9 @@ class AtQueue(NamedTuple):
 
 def queues_of(names: Collection[str]) -> dict[str, AtQueue]:
     """The queues of these names that there are. One query."""
-    rows = Queue.objects.filter(pk__in=sorted(names)).values_list("pk", "status", "job_seed", "pledged_cores")
-    return {name: AtQueue(status in RETRIED_AT and seed != "std", cores == -1) for name, status, seed, cores in rows}
+    columns = ("pk", "status", "job_seed", f"data__{NO_CHANNEL}", "pledged_cores")
+    rows = Queue.objects.filter(pk__in=sorted(names)).values_list(*columns)
+    return {
+        name: AtQueue(status in RETRIED_AT and seed != "std" and not no_channel, cores == -1)
+        for name, status, seed, no_channel, cores in rows
+    }

@@ -11,6 +11,7 @@ from events_app.ends.jobset_facts import files_of
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import end_consumer
+from tasks_app.domain.job_timeouts import TOO_LONG_EVENTS
 from tasks_app.domain.killcodes import MADE_ANEW, Kill, killed_with
 from tasks_app.domain.states import JOB_QUEUED, JobStatus
 from tasks_app.models.dataset import LOG_TYPES
@@ -22,8 +23,11 @@ LEFT_TO_OTHERS: Final = MADE_ANEW | {Kill.EXPIRED, Kill.EXPIRED_WAITING}
 
 
 def leaves_jobset(said: Outcome) -> bool:
-    """Whether this is no kill of the jobset: the worker of the job ended without doing anything, and others go on."""
-    return said.component == "taskbuffer" and killed_with(said.code).code is Kill.EMPTY_WORKER
+    """Whether this is no kill of the jobset: the worker of the job ended without doing anything, or the job ran for too long,
+    and others go on."""
+    return said.sub_status == TOO_LONG_EVENTS or (
+        said.component == "taskbuffer" and killed_with(said.code).code is Kill.EMPTY_WORKER
+    )
 
 
 def end(turn: Turn, ending: Ending) -> Outcome | None:

@@ -105,7 +105,8 @@ _SAID: Final = """unnest(%(rows)s::bigint[], %(heads)s::bool[], %(firsts)s::bigi
            %(statuses)s::smallint[], %(jobs)s::bigint[], %(zips)s::bigint[], %(stores)s::int[], %(conventions)s::int[],
            %(codes)s::int[], %(diags)s::text[], %(attempts)s::smallint[])
        s (row, head, first, last, status, job, zip, store, convention, code, diag, attempts)"""
-# The first piece of a block keeps its row, the others get new ones. The events that are finished count with the job.
+# The first piece of a block keeps its row, the others get new ones. The job has the time of the report, since ranges have no
+# time of change, and the events that are finished.
 _SPLIT: Final = f"""
 WITH said AS MATERIALIZED (SELECT * FROM {_SAID}),
 parts AS (
@@ -121,8 +122,8 @@ heads AS (
            pandaid = coalesce(s.job, e.pandaid), attemptnr = coalesce(s.attempts, e.attemptnr), ziprow_id = s.zip,
            objstore_id = s.store, path_convention = s.convention, error_code = s.code, error_diag = s.diag
       FROM said s WHERE s.head AND e.jeditaskid = %(task)s AND e.row_id = s.row AND {before(EventAct.FINISH, row="e.")})
-UPDATE jobs j SET nevents = coalesce(j.nevents, 0) + n.events
-  FROM unnest(%(with_events)s::bigint[], %(events)s::bigint[]) n (job, events) WHERE j.pandaid = n.job
+UPDATE jobs j SET nevents = coalesce(j.nevents, 0) + n.events, ranges_reported_at = clock_timestamp()
+  FROM unnest(%(reporters)s::bigint[], %(events)s::bigint[]) n (job, events) WHERE j.pandaid = n.job
 """
 
 
@@ -260,8 +261,8 @@ def _write(
     reports = [piece.said for _, _, piece, _ in parts]
     events: Counter[int] = Counter()
     for _, _, piece, job in parts:
-        if piece.said is not None and piece.said.status is EventStatus.FINISHED:
-            events[job] += piece.last - piece.first + 1
+        if piece.said is not None:
+            events[job] += piece.last - piece.first + 1 if piece.said.status is EventStatus.FINISHED else 0
     cursor.execute(
         _SPLIT,
         {
@@ -278,7 +279,7 @@ def _write(
             "codes": numbers(r and r.error_code for r in reports),
             "diags": texts(r and r.error_diag for r in reports),
             "attempts": numbers(r and r.attempts for r in reports),
-            "with_events": numbers(events),
+            "reporters": numbers(events),
             "events": numbers(events.values()),
         },
     )

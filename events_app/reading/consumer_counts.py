@@ -34,7 +34,7 @@ ZIPS: Final = ("zipoutput", "zipinput")
 _CONSUMERS: Final = f"""
 SELECT j.*, c.sent, c.processed, c.failed, c.blocks >= %(blocks)s
   FROM (SELECT pandaid, eventservice, jobsetid, jobstatus, coalesce(jobsubstatus, ''), coalesce(computingsite, ''), attemptnr,
-               starttime, endtime, heartbeat_at
+               starttime, endtime, heartbeat_at, ranges_reported_at
           FROM jobs WHERE jeditaskid = %(task)s AND eventservice > 0 AND {{which}}
          ORDER BY pandaid DESC LIMIT %(most)s) j
  CROSS JOIN LATERAL (
@@ -52,20 +52,22 @@ TASKS: Final = """
     SELECT jeditaskid, coalesce(taskname, '') AS name, username FROM jedi_tasks
      WHERE eventservice > 0 AND status <> ALL(%(final)s) ORDER BY jeditaskid DESC LIMIT %(tasks)s"""
 """SQL: the newest open tasks with event service."""
+_REPORTING: Final = ", ".join(
+    str(int(kind)) for kind in (EventJobKind.CONSUMER, EventJobKind.JUMBO, EventJobKind.CO_JUMBO)
+)
 IDLE: Final = f"""
-JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus = 'running' AND j.eventservice > 0 AND j.eventservice <> {MERGE}
-           AND j.starttime < %(before)s
-  LEFT JOIN LATERAL (SELECT TRUE AS any FROM jedi_events e WHERE e.jeditaskid = j.jeditaskid AND e.pandaid = j.pandaid
-                        AND {is_in({*PROCESSED, EventStatus.FAILED}, "e.")} LIMIT 1) r ON TRUE
- WHERE r.any IS NULL"""
-"""SQL behind tasks `t`: their running consumers `j` that started before a time and have reported no range since.
+JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus = 'running'
+           AND (j.eventservice IN ({_REPORTING})
+                OR j.eventservice = {int(EventJobKind.FINE)} AND j.ranges_reported_at IS NOT NULL)
+           AND coalesce(j.ranges_reported_at, j.starttime) < %(before)s"""
+"""SQL behind tasks `t`: their running consumers `j` that have reported no range since a time, nor started after it.
 
-Each consumer is looked up: as NOT EXISTS, all ranges of all tasks would be read.
+Clones report no ranges, and fine-grained jobs need not.
 """
 _IDLE: Final = f"""
-SELECT j.pandaid, j.jeditaskid, t.name, coalesce(j.computingsite, ''), j.starttime, j.heartbeat_at
+SELECT j.pandaid, j.jeditaskid, t.name, coalesce(j.computingsite, ''), j.starttime, j.ranges_reported_at, j.heartbeat_at
   FROM ({TASKS}) t {IDLE}
- ORDER BY j.starttime, j.pandaid LIMIT %(most)s
+ ORDER BY coalesce(j.ranges_reported_at, j.starttime), j.pandaid LIMIT %(most)s
 """
 
 
@@ -76,13 +78,14 @@ def called(kind: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IdleConsumer:
-    """A consumer that has reported no range since it started."""
+    """A consumer that has reported no range for hours; `reported`: when it last did, None if never."""
 
     job_id: int
     task_id: int
     task_name: str
     site: str
     started: datetime
+    reported: datetime | None
     heartbeat_at: datetime | None
 
 
@@ -103,6 +106,7 @@ class Consumer:
     started: datetime | None
     ended: datetime | None
     heartbeat_at: datetime | None
+    reported: datetime | None
     sent: int
     processed: int
     failed: int
@@ -145,7 +149,7 @@ def of_jobset(task_id: int, jobset_id: int, most: int = MOST) -> list[Consumer]:
 
 
 def idle(before: datetime, most: int = MOST) -> list[IdleConsumer]:
-    """Consumers of the newest open tasks that started before a time and have reported no range since, the longest first.
+    """Consumers of the newest open tasks that have reported no range since a time, nor started after it; the longest first.
 
     One more than `most` where there are more.
     """

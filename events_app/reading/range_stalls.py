@@ -27,7 +27,7 @@ MOST_JOBS: Final = 10_000
 """Open jobs of a task that its gate counts."""
 # ruff: noqa: S608 - every piece is a constant of ours
 _IDLE: Final = f"""
-SELECT t.jeditaskid, t.name, t.username, count(*), min(j.starttime)
+SELECT t.jeditaskid, t.name, t.username, count(*), min(coalesce(j.ranges_reported_at, j.starttime))
   FROM ({TASKS}) t {IDLE}
  GROUP BY 1, 2, 3
 """

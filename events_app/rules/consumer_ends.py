@@ -14,6 +14,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from tasks_app.domain.job_timeouts import TOO_LONG_EVENTS
 from tasks_app.domain.states import JobStatus
 
 
@@ -116,7 +117,7 @@ def decide(facts: ConsumerFacts) -> Verdict:
         return V.DID_NOTHING
     if over:
         return V.MERGE if facts.done else V.MERGE_OF_OTHERS
-    if facts.status in (JobStatus.DEFINED, JobStatus.PENDING):
+    if facts.status in (JobStatus.DEFINED, JobStatus.PENDING, JobStatus.ASSIGNED):
         return V.BAD_STATUS
     return V.RETRY if facts.done else V.RETRY_WITHOUT_RESULT
 
@@ -164,7 +165,9 @@ def with_earlier(end: ConsumerEnd, before: str, *, preemptable: bool, events: in
             return end._replace(status=JobStatus.CLOSED, sub_status="es_preempted")
         return end._replace(status=JobStatus.FAILED, sub_status=before)
     if end.status in (JobStatus.FAILED, JobStatus.CLOSED) and end.code in (INACTION, LAST_OF_ALL) and events > 0:
-        return end._replace(status=JobStatus.MERGING, sub_status=before if before == "es_toolong" else "es_wait")
+        return end._replace(status=JobStatus.MERGING, sub_status=before if before == TOO_LONG_EVENTS else "es_wait")
+    if before == TOO_LONG_EVENTS and end.sub_status in _IDLE:
+        return end._replace(sub_status=before)
     idle = end.status is JobStatus.FAILED and end.code in (INACTION, LAST_OF_ALL)
     if idle and (before == "pilot_noevents" or not has_error):
         return end._replace(status=JobStatus.CLOSED, sub_status=before)

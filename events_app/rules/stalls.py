@@ -13,14 +13,15 @@ from tasks_app.domain.words import plural
 KIND: Final = "ranges"
 ATTENTION: Final = Kind("Ranges of events without progress", 48, "bad", "shifter")
 IDLE_AFTER: Final = timedelta(hours=6)
-"""A consumer that has run for so long and reported no range has made no progress."""
+"""A running consumer that has reported no range for so long makes no progress."""
 UNMERGED_AFTER: Final = timedelta(hours=2)
 """Outputs wait to be merged for so long although nobody else of the jobset is at work."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleFact:
-    """Consumers of a task that have reported no range since they started; `since`: when the first of them did."""
+    """Running consumers of a task that have reported no range for long; `since`: the last report, or the start, of the one
+    that has been silent longest."""
 
     task_id: int
     name: str

@@ -69,7 +69,7 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "activated": ("", "T, B 8.5"),
         "throttled": ("", "T, B 8.5"),
         "sent": ("no sign of its pilot", "T, B 8.5"),
-        "events": ("event service with priority from 900, or merging events", "S 7.3"),
+        "events": ("a consumer of events with priority from 900, or a merge job of events; no jumbo job", "S 7.3"),
         "running": ("", "T, B 8.5"),
         "heartbeat": ("no heartbeat; a queue's workflow may have another limit", "T, B 8.5 HEARTBEAT_TIMEOUT"),
         "holding_analysis": ("and no report waits to be recorded", "T, S 7.3"),
@@ -97,6 +97,8 @@ def _job_row(rule: TimeoutRule) -> Timeout:
     if rule.do == Do.KILL:
         row = kill_code(rule.kill)
         effect = f"killed with code {row.code.value} ({row.meaning}): {row.status}, its inputs are tried again"
+        if rule.sub_status:
+            effect = f"{effect}; what is left of a consumer goes to another one ({rule.sub_status})"
     elif rule.do == Do.FAIL:
         effect = "failed: its inputs are tried again, as one more failure"
     else:

@@ -27,7 +27,7 @@ from tasks_app.dispatch.optional_names import name_optional
 from tasks_app.dispatch.queue_storages import at_queue
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.domain.lines import of_job
-from tasks_app.domain.range_jobs import CLONE
+from tasks_app.domain.range_jobs import BY_CHANNEL, CLONE
 from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, HAND_OUT
 from tasks_app.lifecycle.job_hooks import too_late
 
@@ -45,8 +45,9 @@ Place = tuple[int, int, int]
 FIRST: Place = (0, -(2**31), 0)
 
 
-Key = tuple[str, str, bool, bool]
-"""Walks that go over the same jobs in the same order: queue, label, whether it is by number, whether of administrators only."""
+Key = tuple[str, str, bool, bool, bool]
+"""Walks that go over the same jobs in the same order: queue, label, whether it is by number, whether of administrators only,
+whether without jobs that take ranges of events."""
 
 
 @dataclass(slots=True)
@@ -65,6 +66,9 @@ _guard = threading.Lock()
 _OF_ADMINISTRATORS = """
        AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""
 
+_WITHOUT_RANGES = f"""
+       AND coalesce(eventservice, 0) NOT IN ({", ".join(str(kind) for kind in sorted(BY_CHANNEL))})"""
+
 
 Row = tuple[Any, ...]
 _NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _EVENTS, _FILES = 0, 5, 12, 21, 22, 23, 29, 31
@@ -72,13 +76,13 @@ _NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _EVENTS, _FILES
 
 
 @cache
-def _claim_of(chosen: str, count: int, administrators_only: bool) -> str:
+def _claim_of(chosen: str, count: int, administrators_only: bool, without_ranges: bool) -> str:
     """The statement for a way to choose and a number of jobs.
 
     The number stands in the text: with a LIMIT that it does not know, the server expects many rows, finds its general
     plan too dear, and plans anew at every call, which takes longer than the statement itself.
     """
-    whose = _OF_ADMINISTRATORS if administrators_only else ""
+    whose = f"{_OF_ADMINISTRATORS if administrators_only else ''}{_WITHOUT_RANGES if without_ranges else ''}"
     return HAND_OUT.format(chosen=chosen.format(count=int(count), whose=whose))
 
 
@@ -89,7 +93,8 @@ class Request:
     `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none. With a `harvester` and
     a number as `worker` it is kept which worker got which job. `administrators_only`: nothing stands between a payload
     and the machine of the pilot, which gets only jobs of people who could do all there anyhow. `begins_with`: a program that
-    puts up walls and is to start the job's own.
+    puts up walls and is to start the job's own. `without_ranges`: payloads do not reach the channel for ranges of events of the
+    pilot, which gets no job that takes some.
     """
 
     site: str
@@ -102,6 +107,7 @@ class Request:
     harvester: str = ""
     administrators_only: bool = False
     begins_with: str = ""
+    without_ranges: bool = False
 
 
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
@@ -140,7 +146,7 @@ def is_sloppy(draw: int) -> bool:
 
 def _claim(request: Request, digest: bytes | None, order: LineOrder | None) -> list[Row]:
     """Without an order the oldest go first."""
-    key = (request.site, request.label, order is None, request.administrators_only)
+    key = (request.site, request.label, order is None, request.administrators_only, request.without_ranges)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
@@ -192,7 +198,8 @@ def _run(request: Request, digest: bytes | None, order: LineOrder | None, after:
         }
     chosen = BY_NUMBER if order is None else BY_LINE
     with hot_cursor() as cursor:
-        cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
+        claim = _claim_of(chosen, request.count, request.administrators_only, request.without_ranges)
+        cursor.execute(claim, values)
         rows = cursor.fetchall()
     # The server returns them in any order.
     return rows if len(rows) < 2 else sorted(rows, key=lambda row: _place(row, order))

@@ -1,12 +1,13 @@
 """Queues whose payloads nothing keeps apart from their machine: pilots there get jobs of administrators only.
 
 Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site looks it up. Where walls do stand round
-payloads of PanDA's pilot, these do not reach its channel for ranges of events, which brokers look up.
+payloads of PanDA's pilot, these do not reach its channel for ranges of events: that pilot gets no job that takes some.
 """
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -39,8 +40,16 @@ def _note(queue: str, key: str, why: str) -> bool:
     return Queue.objects.filter(pk=queue).exists()
 
 
-def is_unwalled(queue: str) -> bool:
-    """Whether it has been noted; asked anew each time, so that no payload slips through after a start."""
+class Lacks(NamedTuple):
+    """What payloads of PanDA's pilots at a queue lack: walls, or the channel for ranges of events."""
+
+    walls: bool = False
+    channel: bool = False
+
+
+def lacks(queue: str) -> Lacks:
+    """What has been noted of a queue; asked anew each time, so that no payload slips through after a start."""
     with hot_cursor() as cursor:
-        found = cursor.execute("SELECT data ? 'unwalled' FROM queues WHERE name = %s", [queue]).fetchone()
-    return bool(found and found[0])
+        cursor.execute("SELECT data ? %s, data ? %s FROM queues WHERE name = %s", [KEY, NO_CHANNEL, queue])
+        found = cursor.fetchone()
+    return Lacks(*found) if found else Lacks()

@@ -116,6 +116,13 @@ JOB_UNWALLED: Final = code(
     "site",
     "Install bubblewrap on the machine of the pilots and start them again, or send the task to another site.",
 )
+JOB_WITHOUT_CHANNEL: Final = code(
+    "job_without_channel",
+    "Payloads of the queue cannot take event ranges",
+    "capacity",
+    "site",
+    "Start the project's own pilots at the queue (JEDI_PILOT unset), or send the task to another site.",
+)
 JOB_STARTS: Final = code(
     "job_starts",
     "Pilot has not started the payload yet",

@@ -27,6 +27,8 @@ URGENT: Final = 800
 """Priority from which a job is urgent."""
 URGENT_EVENTS: Final = 900
 """The same of a job of events."""
+TOO_LONG_EVENTS: Final = "es_toolong"
+"""The sub-status of a job of events that ran for too long: others of its jobset go on."""
 LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 """Component and code of the error of a job that fell silent."""
 
@@ -78,7 +80,8 @@ class JobView:
 
     status_since       last change of its status; `heartbeat_at` the last sign of its pilot, None before the first
     build              a build job, or one that belongs to no task
-    event_service      an event-service job, a merge job of events included in `merge`
+    event_service      it takes ranges of events or merges their outputs
+    jumbo              a jumbo job, which takes ranges of its whole task
     orphan_merge       a merge job none of whose unmerged jobs still waits for it
     report_waits       a final report of its pilot has not been booked yet
     own_stage_out      it moves its outputs itself (jobSubStatus is set while transferring)
@@ -109,6 +112,7 @@ class JobView:
     told: bool = False
     working_group: str = ""
     processing_type: str = ""
+    jumbo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ Condition = Callable[[JobView, datetime], bool]
 @dataclass(frozen=True, slots=True)
 class TimeoutRule:
     """One row of the table. `sentence` gets `{limit}` and `{since}`; `also` is a further condition on job and time;
-    `vary` changes the limit for one job."""
+    `vary` changes the limit for one job; `sub_status` is that of a job that is killed, "" leaves the kill code's."""
 
     name: str
     statuses: frozenset[JobStatus]
@@ -151,11 +155,13 @@ class TimeoutRule:
     kill: Kill | None = None
     also: Condition | None = None
     vary: Vary | None = None
+    sub_status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTimeout:
-    """What to do with a job: kill it with `kill`, fail it with `error` (component, code), or look at it again."""
+    """What to do with a job: kill it with `kill` and `sub_status`, fail it with `error` (component, code), or look at it
+    again."""
 
     job_id: int
     rule: str
@@ -163,6 +169,7 @@ class JobTimeout:
     reason: Reason
     kill: Kill | None = None
     error: tuple[str, int] | None = None
+    sub_status: str = ""
 
 
 def _by_workflow(rule: str) -> Vary:
@@ -220,7 +227,7 @@ def _may_leave_silent_queue(job: JobView, now: datetime) -> bool:
 
 
 def _urgent_events(job: JobView, now: datetime) -> bool:
-    return job.event_service and (job.merge or job.priority >= URGENT_EVENTS)
+    return job.event_service and not job.jumbo and (job.merge or job.priority >= URGENT_EVENTS)
 
 
 def _has_no_report(job: JobView, now: datetime) -> bool:
@@ -260,12 +267,13 @@ def _row(
     also: Condition | None = None,
     priority: Priority = Priority.ANY,
     vary: Vary | None = None,
+    sub_status: str = "",
 ) -> TimeoutRule:
     """`end` is a kill code, or what else is done; without a code, a killed job waited too long and a failed one fell silent."""
     states = frozenset({statuses}) if isinstance(statuses, JobStatus) else statuses
     do, kill = (Do.KILL, end) if isinstance(end, Kill) else (end, None)
     code = code or (codes.JOB_WAITED_TOO_LONG if kill else codes.JOB_LOST_HEARTBEAT)
-    return TimeoutRule(name, states, labels, priority, since, limit, do, code, sentence, kill, also, vary)
+    return TimeoutRule(name, states, labels, priority, since, limit, do, code, sentence, kill, also, vary, sub_status)
 
 
 _OUT = "{status} for more than {limit}"
@@ -301,7 +309,18 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("activated", _STARTED, _PROD, "status", 2 * D, REASSIGN, _OUT),
     _row("throttled", J.THROTTLED, _ANY, "status", 7 * D, EXPIRED, _OUT),
     _row("sent", J.SENT, _ANY, "heartbeat", H / 2, FAIL, _QUIET),
-    _row("events", _RUNNING, _ANY, "status", D, EXPIRED, _OUT, TOO_LONG, _urgent_events),
+    _row(
+        "events",
+        _RUNNING,
+        _ANY,
+        "status",
+        D,
+        EXPIRED,
+        _OUT,
+        TOO_LONG,
+        _urgent_events,
+        sub_status=TOO_LONG_EVENTS,
+    ),
     _row("running", J.RUNNING, _ANY, "status", 21 * D, EXPIRED, _OUT, TOO_LONG),
     _row("heartbeat", _RUNNING, _ANY, "heartbeat", 2 * H, FAIL, _QUIET, vary=_by_workflow("heartbeat")),
     _row("holding_analysis", J.HOLDING, _ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, _has_no_report),
@@ -360,7 +379,9 @@ def timeout_of(job: JobView, now: datetime, settings: TimeoutSettings | None = N
                 queue_status=job.queue.status,
             )
             error = LOST_HEARTBEAT if rule.do == Do.FAIL else None
-            return JobTimeout(job.job_id, rule.name, rule.do, Reason(rule.code, words), rule.kill, error)
+            return JobTimeout(
+                job.job_id, rule.name, rule.do, Reason(rule.code, words), rule.kill, error, rule.sub_status
+            )
     return None
 
 

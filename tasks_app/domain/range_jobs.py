@@ -11,10 +11,14 @@ MERGE: Final = 2
 """It merges what consumers have made of ranges."""
 CLONE: Final = 3
 """It processes its whole input, as an ordinary job; of its jobset the output of one job counts."""
+JUMBO: Final = 4
+"""It takes ranges of all jobsets of its task."""
 FINE: Final = 6
 """It is fine-grained: to PanDA's pilots like any other job, and whoever runs it reports its ranges."""
-TAKING: Final = frozenset({1, 4, 5, FINE})
+TAKING: Final = frozenset({1, JUMBO, 5, FINE})
 """They process ranges: reports on those count their events, and they store no output of the task themselves."""
+BY_CHANNEL: Final = TAKING - {FINE}
+"""Their payloads get ranges from any pilot, through a channel."""
 _TAKING: Final = ", ".join(str(kind) for kind in sorted(TAKING))
 
 

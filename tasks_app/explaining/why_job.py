@@ -17,11 +17,12 @@ from tasks_app.counts.line_order import line_order
 from tasks_app.domain import job_timeouts
 from tasks_app.domain.job_errors import PAYLOAD, error_of
 from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
+from tasks_app.domain.range_jobs import BY_CHANNEL
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
 from tasks_app.explaining import merging_facts
 from tasks_app.explaining.queries import pilots_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
-from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, Lacking, QueueFact, walk
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
@@ -96,7 +97,7 @@ def explain(job: JobColumns, now: datetime) -> Why:
         counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
         outgoing=link_use.outputs_of(job_id=job.id) if job.status == JobStatus.TRANSFERRING else NOTHING,
-        unwalled=_unwalled(job, site) if waits and site else "",
+        lacking=_lacking(job, site) if waits and site else Lacking(),
         not_begun=_not_begun(job, reached),
     )
     return Why(job, walk(facts), facts)
@@ -166,11 +167,11 @@ def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:
     return {"id": chosen.verdict, "at": chosen.at, "place": chosen.place, "of": chosen.of, "weight": chosen.weight}
 
 
-def _unwalled(job: JobColumns, site: str) -> str:
-    why = Queue.objects.filter(pk=site).values_list("data__unwalled", flat=True).first()
-    if why and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
-        return ""
-    return str(why or "")
+def _lacking(job: JobColumns, site: str) -> Lacking:
+    walls, channel = Queue.objects.filter(pk=site).values_list("data__unwalled", "data__no_channel").first() or ("", "")
+    if walls and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
+        walls = ""
+    return Lacking(str(walls or ""), str(channel or "") if job.event_service in BY_CHANNEL else "")
 
 
 def decision_on(job: JobColumns) -> VerdictRecord | None:

@@ -206,8 +206,8 @@ class SiteJobs:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """Where the consumers of a jobset run, its own first; none while the input of the first is brought."""
-        if self.consumers is None or self.status != "activated":
+        """Where the consumers of a jobset run, its own first; none of one that waits for jumbo jobs."""
+        if self.consumers is None or self.status == "waiting":
             return ()
         return [self.slot, *(slot for slot in self.elsewhere if slot.queue != self.site.queue)][: self.consumers.sites]
 

@@ -111,8 +111,13 @@ def store(cursor: psycopg.Cursor[Any], bunch: Bunch) -> int:
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
-    more = job_hooks.jobs_are_stored(cursor, _stored(bunch, groups, numbers)) if numbers.jobsets else {}
-    made = [(stream.dataset_id, count + more.get(stream.dataset_id, 0)) for stream in streams]
+    more = job_hooks.jobs_are_stored(cursor, _stored(bunch, groups, numbers)) if numbers.jobsets else job_hooks.Beside()
+    for site, own in shares if more.jobs else ():
+        if site.copies is not None:
+            input_copies.request(
+                cursor, [one for job in own.jobs for one in more.jobs.get(job, ())], site.copies, by=ME
+            )
+    made = [(stream.dataset_id, count + more.records.get(stream.dataset_id, 0)) for stream in streams]
     counts += [Count(dataset_id, new=rows, used=rows) for dataset_id, rows in made]
     _count(cursor, counts, [stream.dataset_id for stream in streams])
     if task.push:

@@ -18,6 +18,7 @@ from tasks_app.generation.grid_view import Brokered, GridView
 from tasks_app.generation.job_building import build_jobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules import explanation
+from tasks_app.generation.rules.consumers import turns
 from tasks_app.generation.rules.explanation import Explanation
 from tasks_app.generation.rules.job_plan import (
     FILES_A_STEP,
@@ -179,7 +180,7 @@ class Steps:
                 self.files += len(picked.files) if planned.jobs else 0
                 for alike in by_outputs(planned, turn.job_groups):
                     bunch = build_jobs(cursor, turn, alike, level.memory_mb, sources, self.priorities, level.places)
-                    self._store(cursor, bunch)
+                    self._store(cursor, bunch, level)
                 if planned.left_out:
                     leave_out(cursor, turn.task.id, sources[0], planned.left_out)
                 if planned.jobs or planned.left_out or self._is_mended(cursor, planned, sources[0], level):
@@ -229,18 +230,21 @@ class Steps:
         """Jobs of one step."""
         return level.most_jobs(self.max_jobs - self.jobs)
 
-    def _store(self, cursor: psycopg.Cursor[Any], bunch: Bunch) -> None:
-        """Store the jobs of all sites, and count them on what the pass knows of the sites."""
+    def _store(self, cursor: psycopg.Cursor[Any], bunch: Bunch, level: Level) -> None:
+        """Store the jobs of all sites, and count them on what the pass knows of the sites, consumers where each of them runs."""
         turn, stored = self.turn, store(cursor, bunch)
         self.jobs += stored
         if self.priorities is not None:
             self.priorities = self.priorities.after(stored)
+        names = {place.site.queue: place.site.name for place in level.places}
         for jobs in bunch.sites:
             if jobs.site.name == WAITING_QUEUE:
                 continue
-            cores = turn.needs.cores_at(jobs.site)
-            each = jobs.consumers.number if jobs.consumers is not None else 1
-            self.view.made(jobs.site.name, len(jobs.groups) * each, turn.task, cores=cores)
+            sites = [jobs.site.name, *(names[slot.queue] for slot in jobs.slots[1:])]
+            number = jobs.consumers.number if jobs.consumers is not None else 1
+            for name, each in zip(sites, turns(number, len(sites)), strict=True):
+                cores = turn.needs.cores_at(self.view.site(name))
+                self.view.made(name, len(jobs.groups) * each, turn.task, cores=cores)
 
     def _is_mended(self, cursor: psycopg.Cursor[Any], planned: JobPlan, master: Source, level: Level) -> bool:
         """See what the next job lacks. Returns whether that is mended."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -40,7 +41,8 @@ class StoredJobs:
 
     dataset_id    the master dataset
     jobs          numbers of the jobs, with `jobsets` and `files` (those of the master) of each in the same order
-    slots         of each job: where others of its jobset can begin at once, its own first; none while its input is brought
+    slots         of each job: where others of its jobset run, its own first. While its input is brought there they wait for it
+                  at that one; at the others they can begin at once
     tried_again   some of the files have been handed out before
     """
 
@@ -54,9 +56,16 @@ class StoredJobs:
     tried_again: bool = False
 
 
-StoredHook = Callable[[psycopg.Cursor[Any], StoredJobs], Mapping[int, int]]
-"""Called in the transaction that stores the jobs, after their rows. Returns how many records it has added to datasets, by
-dataset: whoever calls counts them. May raise CannotStoreError."""
+class Beside(NamedTuple):
+    """What a hook has added to new jobs: how many records each dataset has more, which the caller counts, and by the number of a
+    job the others of its jobset at the same queue, for which the caller has the input brought, too."""
+
+    records: Mapping[int, int] = MappingProxyType({})
+    jobs: Mapping[int, Sequence[int]] = MappingProxyType({})
+
+
+StoredHook = Callable[[psycopg.Cursor[Any], StoredJobs], Beside]
+"""Called in the transaction that stores the jobs, after their rows. May raise CannotStoreError."""
 RetryHook = Callable[[Task, bool], None]
 """Called in the transaction of the command with the task, whose files are ready again, and whether events are discarded."""
 
@@ -91,12 +100,12 @@ def too_late(clones: Collection[int]) -> Collection[int]:
     return ()
 
 
-def jobs_are_stored(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Mapping[int, int]:
-    """Call the hook. Returns how many records each dataset has more. Raises CannotStoreError."""
+def jobs_are_stored(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Beside:
+    """Call the hook. Raises CannotStoreError."""
     for name in _stored:
         hook: StoredHook = import_string(name)
         return hook(cursor, stored)
-    return {}
+    return Beside()
 
 
 def task_is_tried_again(task: Task, *, discard: bool) -> None:

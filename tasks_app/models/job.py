@@ -40,6 +40,7 @@ class JobColumns(models.Model):
     start_time = moment("starttime")
     end_time = moment("endtime")
     heartbeat_at = moment("heartbeat_at")
+    ranges_reported_at = moment("ranges_reported_at")
     transformation = text("transformation", 250)
     processing_type = text("processingtype", 64)
     prod_source_label = text("prodsourcelabel", 20)

@@ -19,13 +19,16 @@ from tasks_app.refining.offered import MERGES
 
 
 class KillOrder(NamedTuple):
-    """One job that is to be killed, as its locked row says it is; the code of the kill and a sentence for people."""
+    """One job that is to be killed, as its locked row says it is; the code of the kill and a sentence for people.
+
+    `sub_status` stands in the place of the code's, of a job that ends at once."""
 
     job_id: int
     task_id: int | None
     job: KilledJob
     code: int
     reason: str
+    sub_status: str | None = None
 
 
 class Killed(NamedTuple):
@@ -63,7 +66,7 @@ def kill_jobs(
                     error_code(order.code),
                     order.reason,
                     by=by,
-                    sub_status=result.sub_status,
+                    sub_status=order.sub_status or result.sub_status,
                     spares_attempt=result.spares_attempt,
                 )
             )

@@ -30,6 +30,7 @@ from tasks_app.upkeep.overdue import (
     BOUND,
     BUILD,
     EVENTS,
+    JUMBO,
     MERGE,
     ORPHAN,
     REPORT,
@@ -95,7 +96,7 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
                    {BUILD}, {MERGE}, {EVENTS}, {ORPHAN}, {REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
                    j.computingsite = ANY(%(silent)s::text[]) AND {BOUND},
                    j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, ''),
-                   coalesce(j.processingtype, '')
+                   coalesce(j.processingtype, ''), {JUMBO}
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
         {"ids": ids, "silent": around.silent},
     )
@@ -112,7 +113,9 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
             continue
         if found.do == Do.KILL and found.kill is not None:
             killed = KilledJob(view.status, view.label, view.event_service)
-            orders.append(KillOrder(view.job_id, task_id, killed, found.kill, found.reason.detail))
+            orders.append(
+                KillOrder(view.job_id, task_id, killed, found.kill, found.reason.detail, found.sub_status or None)
+            )
         elif found.do == Do.FAIL:
             outcomes.append(_failure(found, task_id, by))
         else:
@@ -158,6 +161,7 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         _vo,
         group,
         processing_type,
+        jumbo,
     ) = row
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
@@ -182,4 +186,5 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         bound=bound,
         working_group=group,
         processing_type=processing_type,
+        jumbo=jumbo,
     )

@@ -18,6 +18,7 @@ from tasks_app.domain.job_timeouts import (
     TASK_ASLEEP,
     TIMEOUTS,
     URGENT,
+    URGENT_EVENTS,
     Do,
     Priority,
     QueueView,
@@ -134,6 +135,7 @@ BUILD = "(j.jeditaskid IS NULL OR coalesce(j.prodsourcelabel, '') = 'panda')"
 """Build jobs, by their label, and jobs of no task."""
 MERGE = "coalesce(j.processingtype, '') = 'pmerge'"
 EVENTS = range_jobs.is_of_ranges("j.")
+JUMBO = f"coalesce(j.eventservice = {range_jobs.JUMBO}, false)"
 ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
@@ -169,7 +171,7 @@ _ALSO = {
         SELECT 1 FROM unnest(%(tasks)s::bigint[], %(sites)s::text[]) a (task, site)
          WHERE a.task = j.jeditaskid AND a.site = j.computingsite)""",
     "waiting": f"NOT {EVENTS}",
-    "events": f"{EVENTS} AND ({MERGE} OR j.currentpriority >= 900)",
+    "events": f"{EVENTS} AND NOT {JUMBO} AND ({MERGE} OR j.currentpriority >= {URGENT_EVENTS})",
     "holding_analysis": f"NOT {REPORT}",
     "own_transfer": "j.jobsubstatus IS NOT NULL",
     "transferring": f"(j.currentpriority < {URGENT} OR j.prodsourcelabel IN ({_ANALYSIS}))",

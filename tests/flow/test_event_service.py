@@ -15,7 +15,12 @@ from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import hot_cursor
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.generation.generation_pass import read_pass
+from tasks_app.generation.rules.consumers import turns
+from tasks_app.generation.task_turns import take_turn
+from tasks_app.generation.throttle import Throttle
 from tasks_app.generation.turn_facts import read_turn
+from tasks_app.lifecycle import claims
 from tasks_app.models import Dataset, File, FileRetry, Job, JobOutputReport, JobParams, JobStatusLog, Task
 from tasks_app.scouts.scout_sample import samples_of
 from tests.flow.balance import assert_books_balance
@@ -203,6 +208,20 @@ def test_consumers_of_one_input_are_spread_over_queues() -> None:
     found = jobs(made)
     assert sorted(job.site or "" for job in found) in (["SITE_A", "SITE_A", "SITE_B"], ["SITE_A", "SITE_B", "SITE_B"])
     assert len({job.jobset_id for job in found}) == 1
+
+
+def test_consumers_count_at_the_queues_where_they_are() -> None:
+    """Whoever comes next in the same pass sees how full each of the queues is."""
+    assert (turns(5, 2), turns(1, 3), turns(2, 1)) == ([3, 2], [1, 0, 0], [2])
+    add_queue("SITE_B", job_seed="es")
+    add_dataset("lab.in", 4)
+    made = ready(by_ranges(nEsConsumers=3, nSitesPerJob=2))
+    wake()
+    around = read_pass(Throttle(), "true", {})
+    ((_, fence),) = claims.claim_tasks("test", ["ready"], 1)
+    take_turn(task(made), fence, around, 100)
+    counted = {name: site.queued for name, site in around.view.grid.sites.items()}
+    assert counted == Counter(job.site for job in jobs(made)) and sum(counted.values()) == 12
 
 
 def test_a_retry_can_discard_what_was_processed_and_only_of_events() -> None:

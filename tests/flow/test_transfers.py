@@ -26,6 +26,7 @@ from tasks_app.models import CatalogueFile, File, FileReplica, JobFile, Transfer
 from tasks_app.outcomes import bad_inputs
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.worker_node.pilot.errors import Code
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_queue, jobs, parameters, reads, settle, states, status, submit, task, wake
 from tests.flow.real_pilot import RealPilot
 from tests.flow.test_commands import command
@@ -87,6 +88,49 @@ def test_an_input_is_copied_to_the_queue_of_its_jobs_before_they_are_handed_out(
     settle(pilot.work, moved)
     assert (status(made), states(made)) == ("done", {"finished": 3})
     assert not TransferRule.objects.filter(is_settled=False).exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"useJobCloning": "runonce"}, {"nEventsPerWorker": 5, "nEventsPerInputFile": 10, "nEsConsumers": 2}],
+    ids=["clones", "consumers"],
+)
+def test_all_jobs_of_a_jobset_wait_for_their_input(site: Storages, more: dict[str, Any]) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    Queue.objects.update(job_seed="all")
+    made = fed(site, 1, "CERN_DISK", **more)
+    job_generator.run()
+    assert states(made) == {"assigned": 2}
+    first, second = jobs(made)
+    assert (first.site, second.site, first.jobset_id) == ("FAR_Q", "FAR_Q", second.jobset_id)
+    assert set(TransferRule.objects.values_list("job_id", "destination")) == {
+        (first.id, "FAR_DISK"),
+        (second.id, "FAR_DISK"),
+    }
+    assert_books_balance()
+    assert moved()
+    assert states(made) == {"activated": 2}
+    assert {r.surl for r in JobFile.objects.filter(type="input")} == {file_url(site.path("FAR_DISK", "in0"))}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"useJobCloning": "storeonce"}, {"nEventsPerWorker": 5, "nEventsPerInputFile": 10, "nEsConsumers": 2}],
+    ids=["clones", "consumers"],
+)
+def test_a_jobset_whose_input_cannot_be_brought_gives_its_file_back(site: Storages, more: dict[str, Any]) -> None:
+    Queue.objects.filter(name="CERN_Q").delete()
+    Queue.objects.update(job_seed="all")
+    configure("TRANSFER_ATTEMPTS", 1)
+    made = fed(site, 1, "CERN_DISK", maxAttempt=1, **more)
+    job_generator.run()
+    assert states(made) == {"assigned": 2}
+    site.path("CERN_DISK", "in0").unlink()
+    settle(moved)
+    assert {job.status for job in jobs(made)} <= {"failed", "closed"}
+    assert {job.ddm_error_code for job in jobs(made)} == {200}
+    assert status(made) == "failed"
+    assert_books_balance()
 
 
 def test_what_is_at_the_queue_waits_for_nothing(site: Storages) -> None:

@@ -35,7 +35,7 @@ from tasks_app.dispatch.reports import (
     UnknownJobError,
     update_job,
 )
-from tasks_app.dispatch.unwalled import is_unwalled
+from tasks_app.dispatch.unwalled import lacks
 
 ANY_LABEL = ("ANY", "unified")
 
@@ -85,6 +85,7 @@ def get_job(ask: Ask) -> HttpResponse:
         raise PermissionDenied(f"this token is for the queue {ask.caller.site}")
     count = number(body, "nJobs", 1, MAX_JOBS)
     label = text(body, "prodSourceLabel", 20)
+    missing = lacks(site)
     request = Request(
         site,
         "" if label in ANY_LABEL else label,
@@ -94,7 +95,8 @@ def get_job(ask: Ask) -> HttpResponse:
         ask.caller.name,
         with_secret=False,
         harvester=text(body, "harvester_id", 50),
-        administrators_only=is_unwalled(site),
+        administrators_only=missing.walls,
+        without_ranges=missing.channel,
         begins_with=ask.caller.begins_with,
     )
     closed = why_closed(site)

@@ -28,7 +28,7 @@ from tasks_app.dispatch.reports import (
     UnknownJobError,
     update_job,
 )
-from tasks_app.dispatch.unwalled import is_unwalled
+from tasks_app.dispatch.unwalled import Lacks, lacks
 from tasks_app.domain.killcodes import SubStatus
 
 MAX_JOBS = 100
@@ -83,6 +83,8 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
     if caller.site and caller.site != site:
         raise PermissionDenied(f"this token is for the queue {caller.site}")
     own = body.get("with_secret") is True
+    # Ours say it themselves; PanDA's have no words for it.
+    missing = Lacks() if own else lacks(site)
     request = Request(
         site,
         text(body, "prod_source_label", 20),
@@ -92,9 +94,9 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         caller.name,
         own,
         text(body, "harvester_id", 50),
-        # Ours say it themselves; PanDA's have no words for it.
-        body.get("administrators_only") is True or (not own and is_unwalled(site)),
+        body.get("administrators_only") is True or missing.walls,
         caller.begins_with,
+        missing.channel,
     )
     closed = why_closed(site)
     jobs = [] if closed else get_jobs(request)

@@ -73,13 +73,25 @@ class QueueFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """What a queue lacks for a job, "" where it lacks nothing.
+
+    walls     why the site runs jobs of administrators only, of which this is none
+    channel   why payloads there do not get the ranges of events that the job takes
+    """
+
+    walls: str = ""
+    channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobFacts:
     """All that the gates look at. `reached`: when the job first came into each state; `builder`: (number, state).
 
     silent_s   seconds since its pilot's last sign of life, None before the first; `counted_s` of `timeout_s` have passed after
                which it counts as lost, None when no such time-out concerns it
     not_begun      why it ended before its payload began, in words; "" when it began or nobody knows
-    unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
+    lacking    what the queue lacks for this job
     """
 
     status: str
@@ -97,7 +109,7 @@ class JobFacts:
     counted_s: float = 0.0
     merging: str = ""
     outgoing: UnderWay = NOTHING
-    unwalled: str = ""
+    lacking: Lacking = field(default_factory=Lacking)
     not_begun: str = ""
 
     @property
@@ -212,20 +224,20 @@ def _turn(facts: JobFacts) -> Gate:
         return Gate(name, title, "yes")
     if not facts.waits_for_pilot:
         return Gate(name, title, "not asked", "", "the job is not queued at its site yet")
-    if facts.unwalled:
-        said = (
-            f"{facts.site} runs only jobs of administrators, because payloads are not isolated there: {facts.unwalled}"
-        )
-        return Gate(
-            name, title, "no", job_refusal_codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since)
-        )
+    since = facts.reached.get(J.ACTIVATED, facts.since)
+    if walls := facts.lacking.walls:
+        said = f"{facts.site} runs only jobs of administrators, because payloads are not isolated there: {walls}"
+        return Gate(name, title, "no", job_refusal_codes.JOB_UNWALLED, said, since)
+    if channel := facts.lacking.channel:
+        said = f"pilots of {facts.site} get no job that takes ranges of events: {channel}"
+        return Gate(name, title, "no", job_refusal_codes.JOB_WITHOUT_CHANNEL, said, since)
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets this one")
     said = "; ".join(_ahead(queue))
     if facts.pilot is not None and not facts.pilot.asks_now:
         said += f"; {no_pilot_came(facts.site, [facts.pilot])}"
-    return Gate(name, title, "no", job_refusal_codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
+    return Gate(name, title, "no", job_refusal_codes.JOBS_GO_FIRST, said, since)
 
 
 def _ahead(queue: QueueFact) -> Iterator[str]:

@@ -41,6 +41,11 @@ class Consumers:
         return self.kind not in (CLONE, FINE)
 
 
+def turns(number: int, slots: int) -> list[int]:
+    """How many of the consumers of an input each of its slots gets: they take turns."""
+    return [len(range(place, number, slots)) for place in range(slots)]
+
+
 def consumers_of(mode: int, rule: SplitRule, *, beside_jumbo: bool = False) -> Consumers | None:
     """The consumers of a task; None when its jobs are none. `mode`: EVENTSERVICE of the task.
 

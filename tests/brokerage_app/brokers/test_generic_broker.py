@@ -109,6 +109,13 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
         replace(SITE, job_seed="all", no_channel="its pilots are PanDA's"),
         "no_event_channel",
     ),
+    (
+        "no channel for ranges, bound",
+        TaskNeeds(event_service=True, preassigned_site="SITE_A"),
+        replace(SITE, no_channel="its pilots are PanDA's"),
+        "no_event_channel",
+    ),
+    ("no channel, no ranges", TaskNeeds(), replace(SITE, no_channel="its pilots are PanDA's"), ""),
     ("not set up for it", TaskNeeds(event_service=True), SITE, "no_event_service"),
     ("not set up for it, bound", TaskNeeds(event_service=True, preassigned_site="SITE_A"), SITE, ""),
     ("urgent events only", TaskNeeds(event_service=True), replace(SITE, job_seed="eshigh"), "event_service_high_only"),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from brokerage_app.models import Queue
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.reported_items import RangeReport
-from tasks_app.models import Job, JobFile, JobOutputReport, JobParams
+from tasks_app.agents.watchdogs import job_timeouts
+from tasks_app.models import Job, JobFile, JobOutputReport, JobParams, JobStatusLog
 from tests.events_app.jobsets import (
     Jobset,
     books_lines,
@@ -232,9 +236,13 @@ def test_a_consumer_that_did_nothing_leaves_the_file_to_one_that_is_at_work(jobs
     check()
 
 
-def test_a_jobset_that_nobody_goes_on_with_fails(jobset_of: Make) -> None:
+@pytest.mark.parametrize(
+    "queue", [{"job_seed": "std"}, {"job_seed": "all", "data": {"no_channel": "pilots of PanDA's"}}]
+)
+def test_a_jobset_that_nobody_goes_on_with_fails(jobset_of: Make, queue: dict[str, Any]) -> None:
+    """Its file goes to another queue: this one takes no event service, or its payloads reach no channel for ranges."""
     jobset = jobset_of()
-    Queue.objects.create(name="SITE_A", site_name="A", job_seed="std")
+    Queue.objects.create(name="SITE_A", site_name="A", **queue)
     works(jobset.first, 3, {1: FINISHED})
     assert ends(jobset.first) == ("failed", None, 125)
     jobset.file.refresh_from_db()
@@ -295,4 +303,27 @@ def test_a_consumer_that_its_pilot_failed_fails_although_another_one_goes_on(job
     works(jobset.first, 3, {1: FINISHED})
     assert ends(jobset.first, "failed")[:2] == ("failed", "pilot_failed")
     assert jobset.owner() == follower(jobset.first)
+    check()
+
+
+def test_an_urgent_consumer_that_runs_for_too_long_ends_and_another_one_goes_on_with_its_ranges(
+    jobset_of: Make,
+) -> None:
+    """What it has processed is kept, and its jobset is not killed with it."""
+    jobset = jobset_of(rules="ND=1")
+    works(jobset.first, 2, {})
+    assert job_timeouts.run(now=timezone.now() + timedelta(hours=23)).items == 0
+    assert job_timeouts.run(now=timezone.now() + timedelta(hours=25)).items == 1
+    assert said_of(jobset.first) == ("closed", "es_toolong", 102)
+    second = follower(jobset.first)
+    assert jobset.owner() == second
+    assert states(jobset) == [(1, 20, S.READY, JOBSET, 2), (21, 25, S.READY, JOBSET, 3)]
+    check()
+    now = timezone.now()
+    Job.objects.filter(pk=second).update(status="running", fence=1, state_change_time=now, heartbeat_at=now)
+    JobStatusLog.objects.filter(job_id=second).update(status="running")
+    works(second, 1, {1: FINISHED})
+    job_timeouts.run(now=now + timedelta(hours=25))
+    assert said_of(second) == ("merging", "es_retry", 102)
+    assert (1, 10, S.DONE, second, 2) in states(jobset)
     check()

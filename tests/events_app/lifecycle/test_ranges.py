@@ -82,11 +82,15 @@ def test_reports_split_blocks_and_count_events(make_consumer: Callable[..., int]
     assert (first.zip_row_id, first.objstore_id, first.path_convention) == (3, 11, 1000)
     assert Event.objects.get(min_event=31).error_diag == 'it said {"code": 7} and ended'
     assert Event.objects.get(min_event=21).zip_row_id is None
-    assert Job.objects.get(pk=job).events == 20
+    row = Job.objects.get(pk=job)
+    assert row.events == 20 and row.ranges_reported_at is not None
+    Job.objects.filter(pk=job).update(ranges_reported_at=None)
     fatal = RangeReport(EventStatus.FAILED, attempts=1)
     assert say(job, {(7, 21, 10): fatal, (7, 41, 10): FINISHED}) == 2
     assert rows()[1] == (7, 21, 30, EventStatus.FAILED, job, 1)
-    assert Job.objects.get(pk=job).events == 25, "the last range is shorter"
+    row = Job.objects.get(pk=job)
+    assert row.events == 25, "the last range is shorter"
+    assert row.ranges_reported_at is not None
 
 
 def test_reports_on_what_a_job_does_not_have_change_nothing(make_consumer: Callable[..., int]) -> None:

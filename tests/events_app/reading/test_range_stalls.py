@@ -14,7 +14,7 @@ from events_app.models import Event
 from events_app.reading import consumer_counts, range_counts, range_stalls
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_standing import Standing
-from events_app.rules.stalls import KIND
+from events_app.rules.stalls import IDLE_AFTER, KIND
 from jedisite import refusals
 from tasks_app.agents import attention
 from tasks_app.models import AttentionItem, Job, Task
@@ -52,9 +52,28 @@ def test_attention_finds_idle_consumers_ranges_without_attempts_and_outputs_that
     assert "outputs of 1 consumer have waited to be merged for up to 4 h" in found[f"unmerged:{task}"].sentence
     Event.objects.filter(attempt=0).update(attempt=1)
     Job.objects.filter(status="merging").update(status="finished")
-    Event.objects.bulk_create([block(busy.task, busy.files[5], busy.idle.id, 1, 1, EventStatus.FAILED)])
+    Job.objects.filter(pk=busy.idle.id).update(ranges_reported_at=now)
     attention.run_slow(now + timedelta(minutes=5))
     assert not AttentionItem.objects.filter(kind=KIND, gone_at=None).exists()
+
+
+def test_a_consumer_that_stalls_after_it_has_reported_a_range_makes_no_progress(
+    busy: Busy, make_job: Callable[..., Job]
+) -> None:
+    """Clones report no ranges, and fine-grained jobs of PanDA's pilots need not: nothing is said of these."""
+    now = timezone.now()
+    old = {"task_id": busy.task.id, "status": "running", "site": "SITE_A", "start_time": now - timedelta(hours=20)}
+    stalled = make_job(**old, event_service=1, ranges_reported_at=now - timedelta(hours=7))
+    jumbo = make_job(**old, event_service=4)
+    make_job(**old, event_service=1, ranges_reported_at=now - timedelta(hours=5))
+    make_job(**old, event_service=3)
+    make_job(**old, event_service=6)
+    make_job(**old, event_service=2)
+    found = consumer_counts.idle(now - IDLE_AFTER)
+    assert [one.job_id for one in found] == [jumbo.id, busy.idle.id, stalled.id]
+    assert [one.reported for one in found] == [None, None, now - timedelta(hours=7)]
+    said = [one.sentence for one in range_stalls.without_progress(now) if one.key.startswith("idle")]
+    assert said == [f"Task {busy.task.id} {busy.task.name}: 3 consumers have processed no range for up to 20 h."]
 
 
 def test_why_asks_the_ranges_of_tasks_with_event_service_only(

@@ -216,6 +216,8 @@ CLOSED, FAILED = ConsumerEnd(J.CLOSED, "es_inaction", 117), ConsumerEnd(J.FAILED
         (ConsumerEnd(J.MERGING, "es_merge", 112), "pilot_killed", {}, (J.MERGING, "es_merge")),
         (CLOSED, "", {"events": 5}, (J.MERGING, "es_wait")),
         (FAILED, "es_toolong", {"events": 5}, (J.MERGING, "es_toolong")),
+        (CLOSED, "es_toolong", {}, (J.CLOSED, "es_toolong")),
+        (ConsumerEnd(J.MERGING, "es_merge", 112), "es_toolong", {}, (J.MERGING, "es_merge")),
         (FAILED, "pilot_noevents", {"has_error": True}, (J.CLOSED, "pilot_noevents")),
         (FAILED, "", {"has_error": True}, (J.FAILED, "")),
         (FAILED, "es_wait", {}, (J.CLOSED, "es_wait")),

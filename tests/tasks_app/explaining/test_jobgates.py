@@ -6,7 +6,7 @@ import pytest
 from jedisite import refusals
 from tasks_app.domain.states import JobStatus
 from tasks_app.explaining.rules.answers import first_no
-from tasks_app.explaining.rules.job_gates import GATES, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.explaining.rules.job_gates import GATES, ChosenFact, JobFacts, Lacking, QueueFact, walk
 from tasks_app.explaining.rules.wait_facts import PilotFact
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +31,8 @@ CASES = [
     ("no pilots", replace(ACTIVE, pilot=None), "pilots", "no_pilot_came"),
     ("silent pilots", replace(ACTIVE, pilot=replace(PILOT, silent_s=1e6)), "pilots", "no_pilot_came"),
     ("others first", replace(ACTIVE, queue=QueueFact(7, "MC", 10_001)), "turn", "jobs_go_first"),
-    ("no walls", replace(ACTIVE, unwalled="bwrap is not installed"), "turn", "job_unwalled"),
+    ("no walls", replace(ACTIVE, lacking=Lacking("bwrap is not installed")), "turn", "job_unwalled"),
+    ("no channel", replace(ACTIVE, lacking=Lacking("", "its pilots are PanDA's")), "turn", "job_without_channel"),
     ("sent", replace(ACTIVE, status="sent"), "running", "job_starts"),
     ("running", replace(ACTIVE, status="running", silent_s=5.0), "", ""),
     ("at its limit", replace(ACTIVE, status="running", silent_s=60.0, timeout_s=60, counted_s=60.0), "", ""),

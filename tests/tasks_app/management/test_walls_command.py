@@ -14,7 +14,7 @@ from django.test import Client
 from brokerage_app.grid.describing import view_of
 from brokerage_app.grid.local_twin import QUEUE, ensure_local_site
 from brokerage_app.models import Queue
-from tasks_app.dispatch.unwalled import is_unwalled, note
+from tasks_app.dispatch.unwalled import lacks, note
 from tests.locks import FOR_NO_KEY_UPDATE, waits
 
 pytestmark = pytest.mark.django_db
@@ -55,18 +55,19 @@ def test_a_machine_without_walls_is_named_where_people_look(
         f"Payloads cannot be isolated from this machine: {WHY}. Local pilots run only jobs of the site's "
         "administrators; other jobs stay queued.\n",
     )
-    assert is_unwalled(QUEUE) and Queue.objects.get(pk=QUEUE).data["unwalled"] == WHY
+    assert lacks(QUEUE).walls and Queue.objects.get(pk=QUEUE).data["unwalled"] == WHY
     client.force_login(User.objects.create_user("ada"))
     page = client.get("/workers/").content.decode()
     assert "Pilots of LOCAL run only jobs of the site's administrators; other jobs stay queued." in page
     assert f"Payloads are not isolated from the machine: {WHY}." in page
     program(tools, "bwrap", "exit 0")
     out, err = said()
-    assert (err, is_unwalled(QUEUE)) == ("", False)
+    assert (err, lacks(QUEUE).walls) == ("", False)
     words = {"jedi": "Payloads run in", "panda": "PanDA's pilots run in"}
     assert out.startswith(f"{words[pilot]} namespaces of their own, as ")
     seen = view_of(Queue.objects.get(pk=QUEUE)).no_channel
     assert ("channel for event ranges" in seen) is (pilot == "panda"), "brokers keep event service from there"
+    assert lacks(QUEUE).channel is (pilot == "panda"), "and such pilots get no job that takes ranges"
     assert "administrators" not in client.get("/workers/").content.decode()
 
 
@@ -74,9 +75,9 @@ def test_a_machine_whose_walls_hold_no_others_has_none_for_pandas_pilots(tools: 
     settings.JEDI_PILOT = "panda"
     program(tools, "bwrap", "case \"$*\" in *bwrap*) echo 'bwrap: no more' >&2; exit 1;; esac")
     why = "isolation inside an isolated process is not possible here: bwrap: no more"
-    assert said()[1].startswith(f"Payloads cannot be isolated from this machine: {why}.") and is_unwalled(QUEUE)
+    assert said()[1].startswith(f"Payloads cannot be isolated from this machine: {why}.") and lacks(QUEUE).walls
     settings.JEDI_PILOT = "jedi"
-    assert said()[1] == "" and not is_unwalled(QUEUE)
+    assert said()[1] == "" and not lacks(QUEUE).walls
 
 
 def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_cannot_be_noted(
@@ -97,7 +98,7 @@ def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_can
         call_command("local_workers", queue="NOWHERE")
     with pytest.raises(CommandError, match=r"pilot\.py is missing"):
         call_command("local_workers")
-    assert is_unwalled(QUEUE)
+    assert lacks(QUEUE).walls
 
 
 @pytest.mark.django_db(transaction=True)

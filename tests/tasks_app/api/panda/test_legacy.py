@@ -19,6 +19,7 @@ from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity import callers
 from tasks_app.agents import adder
 from tasks_app.dispatch import unwalled
+from tasks_app.explaining import why_job
 from tasks_app.models import CatalogueFile, Job
 from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, drive
@@ -251,3 +252,26 @@ def test_at_a_queue_without_walls_pandas_pilots_get_jobs_of_administrators_only(
     assert not newer["success"]
     assert unwalled.note(SITE, "")
     assert old("getJob", siteName=SITE)["PandaID"] == hers.pk
+
+
+def test_at_a_queue_whose_payloads_reach_no_channel_pandas_pilots_get_no_job_that_takes_ranges(
+    books: None, old: Call, api: Callable[..., Client]
+) -> None:
+    """Merge jobs, clones and fine-grained jobs take none from that pilot. Our own pilots get all."""
+    task_of(12)
+    numbers = list(Job.objects.order_by("id").values_list("id", flat=True))
+    for job, kind in zip(numbers, (1, 2, 4, 5, 6, 0), strict=True):
+        Job.objects.filter(pk=job).update(event_service=kind)
+    unwalled.note_channel(SITE, "its pilots are PanDA's")
+    (gate,) = (one for one in why_job.why(Job.objects.get(pk=numbers[0]))["gates"] if one["name"] == "turn")
+    assert gate["code"] == "job_without_channel" and "its pilots are PanDA's" in gate["sentence"]
+    assert [old("getJob", siteName=SITE).get("PandaID") for _ in range(4)] == [*(numbers[i] for i in (1, 4, 5)), None]
+    asked = {"site_name": SITE, "prod_source_label": ""}
+    pilot = api("pilot", site=SITE)
+    newer = pilot.post("/api/v1/pilot/acquire_jobs", asked, content_type="application/json").json()
+    assert not newer["success"]
+    ours = {**asked, "with_secret": True}
+    own = pilot.post("/api/v1/pilot/acquire_jobs", ours, content_type="application/json").json()
+    assert own["data"]["jobs"][0]["PandaID"] == numbers[0]
+    unwalled.note_channel(SITE, "")
+    assert old("getJob", siteName=SITE)["PandaID"] == numbers[2]
