@@ -28,8 +28,9 @@ from events_app.rules.consumer_ends import (
 )
 from events_app.rules.event_jobs import EventJobKind
 from jedisite.vocabulary.words import plural
-from tasks_app.domain.job_timeouts import LOST_HEARTBEAT, TOO_LONG_EVENTS
+from tasks_app.domain.job_timeouts import LOST_HEARTBEAT
 from tasks_app.domain.jumbo_use import WAITING_QUEUE
+from tasks_app.domain.range_jobs import TOO_LONG
 from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.outcomes.end_hooks import Ending, EventJob
@@ -142,7 +143,7 @@ def _as_before(said: Outcome, job: EventJob, became: ConsumerEnd, facts: Consume
     That a jobset fails for good is no wait, whatever the job has processed.
     """
     lost = (said.component, said.code) == LOST_HEARTBEAT and not facts.done
-    before = TOO_LONG_EVENTS if said.sub_status == TOO_LONG_EVENTS else job.sub_status
+    before = TOO_LONG if said.sub_status == TOO_LONG else job.sub_status
     return with_earlier(
         became,
         "es_heartbeat" if lost else before,

@@ -11,8 +11,8 @@ from events_app.ends.jobset_facts import files_of
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import end_consumer
-from tasks_app.domain.job_timeouts import TOO_LONG_EVENTS
 from tasks_app.domain.killcodes import MADE_ANEW, Kill, killed_with
+from tasks_app.domain.range_jobs import TOO_LONG
 from tasks_app.domain.states import JOB_QUEUED, JobStatus
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.outcomes.end_hooks import Ending
@@ -25,7 +25,7 @@ LEFT_TO_OTHERS: Final = MADE_ANEW | {Kill.EXPIRED, Kill.EXPIRED_WAITING}
 def leaves_jobset(said: Outcome) -> bool:
     """Whether this is no kill of the jobset: the worker of the job ended without doing anything, or the job ran for too long,
     and others go on."""
-    return said.sub_status == TOO_LONG_EVENTS or (
+    return said.sub_status == TOO_LONG or (
         said.component == "taskbuffer" and killed_with(said.code).code is Kill.EMPTY_WORKER
     )
 

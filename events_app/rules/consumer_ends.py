@@ -14,7 +14,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from tasks_app.domain.job_timeouts import TOO_LONG_EVENTS
+from tasks_app.domain.range_jobs import TOO_LONG
 from tasks_app.domain.states import JobStatus
 
 
@@ -165,8 +165,8 @@ def with_earlier(end: ConsumerEnd, before: str, *, preemptable: bool, events: in
             return end._replace(status=JobStatus.CLOSED, sub_status="es_preempted")
         return end._replace(status=JobStatus.FAILED, sub_status=before)
     if end.status in (JobStatus.FAILED, JobStatus.CLOSED) and end.code in (INACTION, LAST_OF_ALL) and events > 0:
-        return end._replace(status=JobStatus.MERGING, sub_status=before if before == TOO_LONG_EVENTS else "es_wait")
-    if before == TOO_LONG_EVENTS and end.sub_status in _IDLE:
+        return end._replace(status=JobStatus.MERGING, sub_status=before if before == TOO_LONG else "es_wait")
+    if before == TOO_LONG and end.sub_status in _IDLE:
         return end._replace(sub_status=before)
     idle = end.status is JobStatus.FAILED and end.code in (INACTION, LAST_OF_ALL)
     if idle and (before == "pilot_noevents" or not has_error):

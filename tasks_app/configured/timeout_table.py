@@ -16,6 +16,7 @@ from brokerage_app.policy import filling
 from tasks_app.domain import throttling
 from tasks_app.domain.job_timeouts import SILENCE, TIMEOUTS, Do, Priority, TimeoutRule
 from tasks_app.domain.killcodes import kill_code
+from tasks_app.domain.range_jobs import TOO_LONG
 from tasks_app.domain.source_labels import Labels
 
 Thing = Literal["task", "job", "dataset", "lock", "record"]
@@ -97,8 +98,8 @@ def _job_row(rule: TimeoutRule) -> Timeout:
     if rule.do == Do.KILL:
         row = kill_code(rule.kill)
         effect = f"killed with code {row.code.value} ({row.meaning}): {row.status}, its inputs are tried again"
-        if rule.sub_status:
-            effect = f"{effect}; what is left of a consumer goes to another one ({rule.sub_status})"
+        if rule.name == "events":
+            effect = f"{effect}; what is left of a consumer goes to another one ({TOO_LONG})"
     elif rule.do == Do.FAIL:
         effect = "failed: its inputs are tried again, as one more failure"
     else:

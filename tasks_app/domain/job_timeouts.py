@@ -2,10 +2,8 @@
 
 Numbers are those of the two JEDI documents (the brokerage page is the newer one where they differ); what they do not
 mention comes from the running system (lifecycle 7.3). The older page's six hours for activated evgen and simul jobs
-hold at queues that start none, whatever their tier.
-
-A time-out counts from one of the job's times. Jobs at a queue that is paused or does not allow reassignment have no
-time-outs at all.
+hold at queues that start none, whatever their tier. A time-out counts from one of the job's times. Jobs at a queue
+that is paused or does not allow reassignment have no time-outs at all.
 """
 
 from __future__ import annotations
@@ -27,8 +25,6 @@ URGENT: Final = 800
 """Priority from which a job is urgent."""
 URGENT_EVENTS: Final = 900
 """The same of a job of events."""
-TOO_LONG_EVENTS: Final = "es_toolong"
-"""The sub-status of a job of events that ran for too long: others of its jobset go on."""
 LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 """Component and code of the error of a job that fell silent."""
 
@@ -80,8 +76,7 @@ class JobView:
 
     status_since       last change of its status; `heartbeat_at` the last sign of its pilot, None before the first
     build              a build job, or one that belongs to no task
-    event_service      it takes ranges of events or merges their outputs
-    jumbo              a jumbo job, which takes ranges of its whole task
+    event_service      it takes ranges of events or merges their outputs; `jumbo`: those of its whole task
     orphan_merge       a merge job none of whose unmerged jobs still waits for it
     report_waits       a final report of its pilot has not been booked yet
     own_stage_out      it moves its outputs itself (jobSubStatus is set while transferring)
@@ -141,7 +136,7 @@ Condition = Callable[[JobView, datetime], bool]
 @dataclass(frozen=True, slots=True)
 class TimeoutRule:
     """One row of the table. `sentence` gets `{limit}` and `{since}`; `also` is a further condition on job and time;
-    `vary` changes the limit for one job; `sub_status` is that of a job that is killed, "" leaves the kill code's."""
+    `vary` changes the limit for one job."""
 
     name: str
     statuses: frozenset[JobStatus]
@@ -155,13 +150,11 @@ class TimeoutRule:
     kill: Kill | None = None
     also: Condition | None = None
     vary: Vary | None = None
-    sub_status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTimeout:
-    """What to do with a job: kill it with `kill` and `sub_status`, fail it with `error` (component, code), or look at it
-    again."""
+    """What to do with a job: kill it with `kill`, fail it with `error` (component, code), or look at it again."""
 
     job_id: int
     rule: str
@@ -169,7 +162,6 @@ class JobTimeout:
     reason: Reason
     kill: Kill | None = None
     error: tuple[str, int] | None = None
-    sub_status: str = ""
 
 
 def _by_workflow(rule: str) -> Vary:
@@ -267,13 +259,12 @@ def _row(
     also: Condition | None = None,
     priority: Priority = Priority.ANY,
     vary: Vary | None = None,
-    sub_status: str = "",
 ) -> TimeoutRule:
     """`end` is a kill code, or what else is done; without a code, a killed job waited too long and a failed one fell silent."""
     states = frozenset({statuses}) if isinstance(statuses, JobStatus) else statuses
     do, kill = (Do.KILL, end) if isinstance(end, Kill) else (end, None)
     code = code or (codes.JOB_WAITED_TOO_LONG if kill else codes.JOB_LOST_HEARTBEAT)
-    return TimeoutRule(name, states, labels, priority, since, limit, do, code, sentence, kill, also, vary, sub_status)
+    return TimeoutRule(name, states, labels, priority, since, limit, do, code, sentence, kill, also, vary)
 
 
 _OUT = "{status} for more than {limit}"
@@ -309,18 +300,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("activated", _STARTED, _PROD, "status", 2 * D, REASSIGN, _OUT),
     _row("throttled", J.THROTTLED, _ANY, "status", 7 * D, EXPIRED, _OUT),
     _row("sent", J.SENT, _ANY, "heartbeat", H / 2, FAIL, _QUIET),
-    _row(
-        "events",
-        _RUNNING,
-        _ANY,
-        "status",
-        D,
-        EXPIRED,
-        _OUT,
-        TOO_LONG,
-        _urgent_events,
-        sub_status=TOO_LONG_EVENTS,
-    ),
+    _row("events", _RUNNING, _ANY, "status", D, EXPIRED, _OUT, TOO_LONG, _urgent_events),
     _row("running", J.RUNNING, _ANY, "status", 21 * D, EXPIRED, _OUT, TOO_LONG),
     _row("heartbeat", _RUNNING, _ANY, "heartbeat", 2 * H, FAIL, _QUIET, vary=_by_workflow("heartbeat")),
     _row("holding_analysis", J.HOLDING, _ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, _has_no_report),
@@ -379,9 +359,7 @@ def timeout_of(job: JobView, now: datetime, settings: TimeoutSettings | None = N
                 queue_status=job.queue.status,
             )
             error = LOST_HEARTBEAT if rule.do == Do.FAIL else None
-            return JobTimeout(
-                job.job_id, rule.name, rule.do, Reason(rule.code, words), rule.kill, error, rule.sub_status
-            )
+            return JobTimeout(job.job_id, rule.name, rule.do, Reason(rule.code, words), rule.kill, error)
     return None
 
 

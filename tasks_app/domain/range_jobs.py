@@ -19,6 +19,8 @@ TAKING: Final = frozenset({1, JUMBO, 5, FINE})
 """They process ranges: reports on those count their events, and they store no output of the task themselves."""
 BY_CHANNEL: Final = TAKING - {FINE}
 """Their payloads get ranges from any pilot, through a channel."""
+TOO_LONG: Final = "es_toolong"
+"""The sub-status of a job that takes ranges, or merges their outputs, and ran for too long: others of its jobset go on."""
 _TAKING: Final = ", ".join(str(kind) for kind in sorted(TAKING))
 
 

@@ -12,6 +12,7 @@ import psycopg
 from jedisite.agents import troubles
 from jedisite.database.sql import hot_cursor
 from tasks_app.configured import timeout_limits
+from tasks_app.domain import range_jobs
 from tasks_app.domain.job_timeouts import (
     TIMEOUTS,
     Do,
@@ -43,6 +44,8 @@ from tasks_app.upkeep.overdue import (
 
 # ruff: noqa: S608 - every piece is a constant of this module
 BUNCH = 1000
+SUB_STATUSES = {"events": range_jobs.TOO_LONG}
+"""Of jobs that are killed for being over a rule; without one they have that of the kill code."""
 
 
 def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -> tuple[int, bool]:
@@ -114,7 +117,7 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
         if found.do == Do.KILL and found.kill is not None:
             killed = KilledJob(view.status, view.label, view.event_service)
             orders.append(
-                KillOrder(view.job_id, task_id, killed, found.kill, found.reason.detail, found.sub_status or None)
+                KillOrder(view.job_id, task_id, killed, found.kill, found.reason.detail, SUB_STATUSES.get(found.rule))
             )
         elif found.do == Do.FAIL:
             outcomes.append(_failure(found, task_id, by))

@@ -15,6 +15,7 @@ from tasks_app.configured import timeout_limits, timeout_table
 from tasks_app.domain.job_timeouts import TIMEOUTS, Do, TimeoutRule
 from tasks_app.domain.killcodes import KILL_CODES, error_code
 from tasks_app.models import File, Job, JobOutputReport, JobRetryHistory, Task, TaskParams
+from tasks_app.upkeep.expiring import SUB_STATUSES
 from tests.flow.driving import add_dataset, files, jobs, parameters, reads, settle, states, status, submit
 from tests.flow.pilot import Pilot, always, drive
 
@@ -38,7 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     "activated": {"jobstatus": "activated"},
     "throttled": {"jobstatus": "throttled"},
     "sent": {"jobstatus": "sent"},
-    "events": {"jobstatus": "running", "eventservice": 1, "currentpriority": 900, **FRESH},
+    "events": {"jobstatus": "running", "eventservice": 2, "currentpriority": 900, **FRESH},
     "running": {"jobstatus": "running", **FRESH},
     "heartbeat": {"jobstatus": "running"},
     "holding_analysis": {"jobstatus": "holding", "prodsourcelabel": "user"},
@@ -139,7 +140,7 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
     (file,) = files(made)
     if rule.kill is not None:
         row = KILL_CODES[rule.kill]
-        assert (job.status, job.sub_status) == (row.status, row.sub_status or case.get("jobsubstatus"))
+        assert (job.status, job.sub_status) == (row.status, SUB_STATUSES.get(rule.name, row.sub_status))
         assert job.task_buffer_error_code == error_code(rule.kill)
         assert job.task_buffer_error_diag
         assert (file.attempt, file.failed_attempt) == (1, 0)
