@@ -43,6 +43,9 @@ TESTED: dict[str, str] = {
     "events_app/lifecycle/range_handout.py:_WAITING": f"{_RANGES}:test_two_consumers_that_ask_at_once_share_no_range",
     "events_app/lifecycle/range_reports.py:_REPORTERS": f"{_RANGES}:test_a_job_that_ends_at_this_moment_reports_nothing",
     "events_app/lifecycle/range_reports.py:_HOLD": f"{_RANGES}:test_a_range_that_is_taken_back_at_this_moment_is_not_reported",
+    "events_app/zips/deleting.py:_ENDED": (
+        "events_app.zips.test_old_zips:test_what_a_task_keeps_stays_while_it_is_tried_again"
+    ),
     "events_app/zips/deleting.py:_UNNEEDED": (
         "events_app.zips.test_old_zips:test_a_zip_file_that_another_process_deletes_is_left_to_it"
     ),

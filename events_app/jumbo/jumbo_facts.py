@@ -19,9 +19,16 @@ from tasks_app.domain.states import JOB_FINAL, JOB_QUEUED, JobStatus, TaskStatus
 from tasks_app.params.splitrule import SplitRule
 
 IN: Final = frozenset(
-    {TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.THROTTLED}
+    {
+        TaskStatus.DEFINED,
+        TaskStatus.READY,
+        TaskStatus.SCOUTING,
+        TaskStatus.RUNNING,
+        TaskStatus.PENDING,
+        TaskStatus.THROTTLED,
+    }
 )
-"""States of tasks that get jumbo jobs, and whose consumers are looked after."""
+"""States of tasks that get jumbo jobs, and whose consumers are looked after: defined is one that waits for more input."""
 STORING: Final = frozenset({JobStatus.HOLDING, JobStatus.TRANSFERRING, JobStatus.MERGING})
 """A jumbo job in these states takes no more ranges: another may begin."""
 RESTS: Final = timedelta(hours=1)
@@ -47,6 +54,7 @@ class JumboFacts:
 
     wanted, per_queue   nJumboJobs and maxJumboPerSite
     is_bound            the task names its site, so that jumbo jobs are nothing to it
+    all_done            all files so far of its masters are finished, or failed for good
     left                files of its masters that are in no job yet
     ready_events        events of ranges that wait
     waiting             consumers that wait for jumbo jobs or for a queue, in order; `idle`: those with ranges to process
@@ -59,6 +67,7 @@ class JumboFacts:
     wanted: int = 0
     per_queue: int = 1
     is_bound: bool = False
+    all_done: bool = False
     left: int = 0
     ready_events: int = 0
     waiting: tuple[int, ...] = ()
@@ -88,11 +97,15 @@ class JumboFacts:
         return {job.queue for job in over if job.ended_at is None or now - job.ended_at < RESTS}
 
     @property
+    def unneeded(self) -> list[int]:
+        """Jumbo jobs that have not begun and need not: they are switched off, or nothing is left to do."""
+        return self.queued if self.use is UseJumbo.DISABLED or self.all_done else []
+
+    @property
     def has_work(self) -> bool:
         """Whether something may have to be done for the task."""
         missing = self.use in ENABLED and self.ready_events > 0 and sum(self.active.values()) < self.wanted
-        off = self.use is UseJumbo.DISABLED and bool(self.queued)
-        return bool(self.waiting or self.decided or missing or off)
+        return bool(self.waiting or self.decided or missing or self.unneeded)
 
 
 # ruff: noqa: S608 - every piece is a constant of ours
@@ -100,8 +113,7 @@ _KINDS: Final = ", ".join(str(int(kind)) for kind in sorted(UNNEEDED))
 _ENDED: Final = ", ".join(f"'{status}'" for status in sorted(JOB_FINAL))
 _TASKS: Final = f"""
 SELECT t.jeditaskid, t.usejumbo, coalesce(t.workqueue_id, 0), coalesce(t.splitrule, ''), coalesce(t.site, '') <> '',
-       (SELECT coalesce(sum(greatest(d.nfilestobeused - d.nfilesused, 0)), 0)::bigint FROM jedi_datasets d
-         WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')),
+       m.files > 0 AND m.ended >= m.files, m.rest,
        (SELECT coalesce(sum(e.def_max_eventid - e.def_min_eventid + 1), 0)::bigint FROM jedi_events e
          WHERE e.jeditaskid = t.jeditaskid AND {is_in({EventStatus.READY}, "e.")} AND e.attemptnr > 0),
        ARRAY(SELECT j.pandaid FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = 'waiting'
@@ -111,7 +123,13 @@ SELECT t.jeditaskid, t.usejumbo, coalesce(t.workqueue_id, 0), coalesce(t.splitru
                     SELECT FROM jedi_events e WHERE e.jeditaskid = j.jeditaskid AND e.pandaid = j.jobsetid
                        AND {is_in({EventStatus.READY}, "e.")} AND e.attemptnr > 0)
               ORDER BY j.currentpriority DESC, j.pandaid)
-  FROM jedi_tasks t WHERE t.usejumbo IS NOT NULL AND t.eventservice = 1 AND t.status = ANY(%(statuses)s::text[])
+  FROM jedi_tasks t
+ CROSS JOIN LATERAL (
+       SELECT coalesce(sum(d.nfiles), 0)::bigint AS files, coalesce(sum(d.nfilesfinished + d.nfilesfailed), 0)::bigint AS ended,
+              coalesce(sum(greatest(d.nfilestobeused - d.nfilesused, 0)), 0)::bigint AS rest
+         FROM jedi_datasets d
+        WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')) m
+ WHERE t.usejumbo IS NOT NULL AND t.eventservice = 1 AND t.status = ANY(%(statuses)s::text[])
  ORDER BY t.jeditaskid
 """
 _JOBS: Final = f"""
@@ -156,7 +174,7 @@ def _by_task(rows: Iterable[tuple[int, Any]]) -> dict[int, tuple[Any, ...]]:
 
 
 def _facts(row: tuple[Any, ...], jobs: tuple[JumboJob, ...], decided: tuple[int, ...]) -> JumboFacts:
-    task, use, work_queue, text, is_bound, left, ready, waiting, idle = row
+    task, use, work_queue, text, is_bound, all_done, left, ready, waiting, idle = row
     rule = SplitRule.parse(text)
     return JumboFacts(
         task,
@@ -165,6 +183,7 @@ def _facts(row: tuple[Any, ...], jobs: tuple[JumboJob, ...], decided: tuple[int,
         0 if is_bound else rule.get_int("NJ") or 0,
         rule.get_int("MJ") or 1,
         is_bound,
+        all_done,
         left,
         ready,
         tuple(waiting),

@@ -34,7 +34,7 @@ def take_turn(task_id: int, fence: int, facts: JumboFacts, view: GridView, under
     `under_way`: tasks of its work queue that have jumbo jobs. Raises LostClaimError.
     """
     moved = end_decided(task_id, facts.decided, now) if facts.decided else 0
-    if facts.use is UseJumbo.DISABLED and facts.queued:
+    if facts.unneeded:
         moved += _kill(facts)
     task = Task.objects.select_related("job_params_template", "work_queue").get(pk=task_id)
     turn = read_turn(task, fence, now)
@@ -47,8 +47,9 @@ def take_turn(task_id: int, fence: int, facts: JumboFacts, view: GridView, under
 
 def _kill(facts: JumboFacts) -> int:
     """End jumbo jobs that have not begun."""
-    rows = Job.objects.filter(pk__in=facts.queued).values_list("pk", "status", "prod_source_label")
-    why = "jumbo jobs of its task are switched off"
+    rows = Job.objects.filter(pk__in=facts.unneeded).values_list("pk", "status", "prod_source_label")
+    off = facts.use is UseJumbo.DISABLED
+    why = "jumbo jobs of its task are switched off" if off else "all files of its task are done"
     orders = [
         KillOrder(job, facts.task_id, KilledJob(JobStatus(status), label or "", True), Kill.TASK_DONE, why)
         for job, status, label in rows

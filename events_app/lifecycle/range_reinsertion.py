@@ -53,6 +53,10 @@ UPDATE jedi_events e SET status = {after(EventAct.DISCARD)}
    AND EXISTS (SELECT FROM jedi_dataset_contents c WHERE c.jeditaskid = %(task)s AND c.datasetid = e.datasetid
                   AND c.fileid = e.fileid AND c.status = 'ready')
 """
+_DISCARD_OF_TASKS: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.DISCARD)}
+ WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND {before(EventAct.DISCARD, (EventStatus.FINISHED, EventStatus.DONE))}
+"""
 
 
 class KeptBlock(NamedTuple):
@@ -82,3 +86,9 @@ def discard_of_ready_files(cursor: psycopg.Cursor[Any], task_id: int) -> int:
     """What was processed of files that are to be tried again is thrown away. Returns the number of blocks."""
     cursor.execute(_DISCARD_READY, {"task": task_id})
     return cursor.rowcount
+
+
+def discard_of_tasks(cursor: psycopg.Cursor[Any], tasks: Collection[int]) -> None:
+    """What was processed of tasks and not merged is thrown away; the tasks have ended, and the caller has locked them."""
+    if tasks:
+        cursor.execute(_DISCARD_OF_TASKS, {"tasks": numbers(sorted(tasks))})

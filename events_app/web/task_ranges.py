@@ -17,9 +17,11 @@ from events_app.reading.range_counts import BINS, FileCounts
 from events_app.rules.range_standing import LIVE, Piece, map_of
 from events_app.web.range_listing import TAB, Number, listed
 from jedisite.identity.callers import Right, needs
+from tasks_app.domain.jumbo_use import read_use
 from tasks_app.domain.states import FileStatus
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.web.lists.misspelt import a_number, one_of, takes
 
 FILES: Final = 25
@@ -52,6 +54,7 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
     after = int(request.GET.get("after") or 0)
     files = list(_files(task_id, shown, after)[: FILES + 1])
     found = consumer_counts.at_work(task_id)
+    masters = _masters(task_id)
     context: dict[str, Any] = {
         "section": "tasks",
         "task": task,
@@ -62,7 +65,10 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "attempts": counted.attempts,
         "is_capped": counted.is_capped,
         "most": range_counts.MOST_OF_TASK,
-        "failed_files": _failed_files(task_id),
+        "failed_files": masters["failed"],
+        "jumbo": read_use(task.use_jumbo),
+        "jumbo_wanted": SplitRule.parse(task.split_rule or "").get_int("NJ") or 0,
+        "waiting_files": masters["waiting"],
         "files": _rows(task_id, files[:FILES]),
         "more_files": files[FILES - 1].id if len(files) > FILES else None,
         "after": after,
@@ -80,10 +86,10 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
     return render(request, "events_app/task_ranges.html", context)
 
 
-def _failed_files(task_id: int) -> int:
-    """How many input files have failed for good: no ranges of theirs count."""
+def _masters(task_id: int) -> dict[str, int]:
+    """How many input files have failed for good, so that no ranges of theirs count, and how many wait for jumbo jobs."""
     masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None)
-    return masters.aggregate(failed=Sum("files_failed"))["failed"] or 0
+    return masters.aggregate(failed=Sum("files_failed", default=0), waiting=Sum("files_waiting", default=0))
 
 
 def _files(task_id: int, shown: str, after: int) -> QuerySet[File]:

@@ -1,17 +1,21 @@
-"""Zip files of consumers are deleted when what is in them was merged, or will never be."""
+"""Zip files of consumers are deleted when what is in them was merged, or will never be, or their task ended long ago."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from django.db import transaction
 
 from events_app.lifecycle.range_moves import is_in
+from events_app.lifecycle.range_reinsertion import discard_of_tasks
 from events_app.lifecycle.zip_rows import DELETED, ZIP_TYPE
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import hot_cursor
+from tasks_app.configured import timeout_limits
 from tasks_app.ddm.local_files import remove_from_disk
 from tasks_app.domain.job_file_states import JobFileStatus
+from tasks_app.domain.states import TASK_FINAL
 
 # ruff: noqa: S608 - every piece is a constant of ours
 # A range that is done waits for its merge, also while the merge job runs; one that is finished, for the end of its consumer.
@@ -29,10 +33,26 @@ UPDATE jedi_events e SET file_not_deleted = NULL
 """
 
 
+# A task that is tried again at this moment is left alone: what was processed of it is kept.
+_ENDED: Final = f"""
+WITH with_zips AS MATERIALIZED (
+    SELECT DISTINCT jeditaskid FROM job_files WHERE type = '{ZIP_TYPE}' AND status = '{JobFileStatus.READY}')
+SELECT jeditaskid FROM jedi_tasks
+ WHERE jeditaskid IN (SELECT jeditaskid FROM with_zips) AND status = ANY(%(final)s::text[])
+   AND coalesce(statechangetime, modificationtime) < %(before)s
+ ORDER BY jeditaskid FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+
 @transaction.atomic
-def delete_unneeded(limit: int) -> int:
-    """Delete up to `limit` zip files that nobody will read. Returns how many. Their rows stay, and say so."""
+def delete_unneeded(limit: int, now: datetime) -> int:
+    """Delete up to `limit` zip files that nobody will read. Returns how many. Their rows stay, and say so.
+
+    What tasks keep for a retry is given up when they ended long ago.
+    """
     with hot_cursor() as cursor:
+        cursor.execute(_ENDED, {"final": sorted(TASK_FINAL), "before": now - timeout_limits.limit("zip.kept")})
+        discard_of_tasks(cursor, [task for (task,) in cursor.fetchall()])
         cursor.execute(_UNNEEDED, {"limit": limit})
         found = cursor.fetchall()
         if found:

@@ -356,6 +356,26 @@ _OTHER_ROWS: Final = (
         "ours",
         "old_samples",
     ),
+    Timeout(
+        "zip.kept",
+        "record",
+        (),
+        "outputs of event ranges that were not merged, since their task ended",
+        30 * DAY,
+        "deleted: a retry processes their events anew",
+        "S 2.1",
+        "old_zips",
+    ),
+    Timeout(
+        "zip.stray",
+        "record",
+        (),
+        "a file with outputs of event ranges that its job has stored and not reported",
+        7 * DAY,
+        "deleted, once its job has ended",
+        "ours",
+        "old_zips",
+    ),
 )
 
 TABLE: Final[Mapping[str, Timeout]] = MappingProxyType(

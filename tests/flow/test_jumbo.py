@@ -228,3 +228,23 @@ def test_jumbo_jobs_that_have_not_begun_end_when_they_are_switched_off() -> None
     type(task(made)).objects.filter(pk=made).update(use_jumbo="D")
     turn()
     assert (4, JUMBO, "closed") in kinds(made)
+
+
+def test_jumbo_jobs_that_have_not_begun_end_when_all_files_of_their_task_are_done() -> None:
+    """Also while the task waits for more input, and its jobs are not ended with it."""
+    made = with_jumbo(1)
+    Dataset.objects.filter(task_id=made, type="input").update(state="mutable")
+    turn()
+    (consumer,) = start("SITE_A")
+    finish(take(consumer, 20), consumer)
+    end("SITE_A", consumer)
+    assert (4, JUMBO, "activated") in kinds(made), "its file is still to be merged"
+    for job in start("SITE_A"):
+        end("SITE_A", job)
+    wake()
+    post_processor.run()
+    jumbo_jobs.run()
+    assert status(made) == "defined"
+    (jumbo,) = (job for job in jobs(made) if job.event_service == 4)
+    assert (jumbo.status, jumbo.sub_status) == ("closed", "taskdone")
+    assert jumbo.task_buffer_error_diag == "all files of its task are done"

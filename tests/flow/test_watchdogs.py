@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,9 @@ from brokerage_app.models import (
     Site,
     StorageEndpoint,
 )
+from events_app.agents import old_zips
+from events_app.lifecycle.zip_rows import SCOPE
+from events_app.models import Event
 from jedisite.agents.registry import REGISTRY
 from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
@@ -40,9 +45,11 @@ from tasks_app.agents.watchdogs import (
     user_caps,
 )
 from tasks_app.configured import timeout_limits, timeout_table
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.lifecycle import claims, task_moves
-from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
+from tasks_app.models import AttentionItem, Command, Dataset, Job, JobFile, Task, TaskStatusLog
 from tasks_app.submission import command_queue
+from tests.events_app.stray_files import turn_of
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -283,6 +290,30 @@ def _sample(share: str, rows: int) -> Case:
     return Case(at, lambda now: old_samples.run(now=now).items, lambda: Sample.objects.count() == 2 - rows)
 
 
+def _kept_zip() -> Case:
+    """A task has ended with a range that was processed and not merged."""
+    made, at = made_task(), timezone.now() - timedelta(days=1)
+    drive(Pilot())
+    job = jobs(made)[0].id
+    update("jedi_tasks", "jeditaskid", made, statechangetime=at)
+    row = JobFile.objects.create(job_id=job, task_id=made, type="zipoutput", lfn="z.tar", status="ready")
+    Event.objects.create(task_id=made, dataset_id=1, job_id=job, file_id=1, process_id=1, status=6, zip_row_id=row.id)
+    return Case(
+        at,
+        lambda now: old_zips.run(now=now).items,
+        lambda: JobFile.objects.filter(pk=row.id, status="deleted").exists(),
+    )
+
+
+def _stray_zip() -> Case:
+    path = storage_path(Path(settings.JEDI_STORAGE), SCOPE, "EventService_premerge_1-2-3-4-5.tar")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"outputs")
+    at = turn_of(path, timezone.now()) - timeout_limits.limit("zip.stray")
+    os.utime(path, (at.timestamp(), at.timestamp()))
+    return Case(at, lambda now: old_zips.run(now=now).items, lambda: not path.exists())
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "task.quick_retry": _rests,
     "task.pending": lambda: _rests(**PRODUCTION),
@@ -304,6 +335,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "attention.gone": _gone,
     "sample.all": lambda: _sample("", 2),
     "sample.pair": lambda: _sample("User", 1),
+    "zip.kept": _kept_zip,
+    "zip.stray": _stray_zip,
 }
 PERIODS = {"task.goal": "goals", "task.crowding": "user_caps", "task.withheld": "task_withholder"}
 

@@ -216,6 +216,15 @@ def test_the_section_lists_open_tasks_and_consumers_without_progress(
     assert 'aria-current="page"' in text_of(reader, "/events/").partition('href="/events/')[2][:60]
 
 
+def test_the_tab_of_a_task_says_how_far_it_is_with_jumbo_jobs(reader: Client, busy: Busy) -> None:
+    page = f"/tasks/{busy.task.id}/events/"
+    assert "Jumbo jobs" not in text_of(reader, page)
+    Task.objects.filter(pk=busy.task.id).update(use_jumbo="L", split_rule="ES=10,NJ=2")
+    Dataset.objects.filter(task_id=busy.task.id, type="input").update(files_waiting=1)
+    said = "Jumbo jobs: a jumbo job is to be replaced. The task asks for 2 at a time. 1 file waits until"
+    assert said in text_of(reader, page)
+
+
 def test_pages_read_a_bounded_number_of_rows(
     reader: Client, busy: Busy, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:

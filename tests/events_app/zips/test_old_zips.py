@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.utils import timezone
 
 from events_app.agents import old_zips
 from events_app.lifecycle.zip_rows import SCOPE
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
+from events_app.zips.strays import EACH
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url
-from tasks_app.models import JobFile
+from tasks_app.models import CatalogueFile, Job, JobFile, Task
 from tests.events_app.jobsets import Jobset, ends, follower, merged, works
 from tests.events_app.ranges import FINISHED
+from tests.events_app.stray_files import turn_of
+from tests.flow.driving import add_dataset
 from tests.locks import skips
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,3 +98,57 @@ def test_a_zip_file_that_another_process_deletes_is_left_to_it(jobset_of: Make, 
     assert skips(("job_files", "row_id", held), lambda: old_zips.run().items) == 1
     assert first.exists() and not second.exists()
     assert old_zips.run().items == 1
+
+
+def test_what_a_task_keeps_for_a_retry_goes_when_it_ended_long_ago(jobset_of: Make, kept: Path) -> None:
+    jobset = jobset_of(rules="ND=1")
+    works(jobset.first, 3, {1: FINISHED, 11: FINISHED})
+    path = stored(kept, jobset, "all.tar", 1, 11)
+    ends(jobset.first)
+    now = timezone.now()
+    Task.objects.filter(pk=jobset.task.id).update(status="failed", state_change_time=now - timedelta(days=29))
+    assert old_zips.run(now=now).items == 0, "a retry would go on with it"
+    assert old_zips.run(now=now + timedelta(days=2)).items == 1
+    assert not path.exists()
+    assert set(Event.objects.filter(zip_row_id__isnull=False).values_list("status", flat=True)) == {
+        EventStatus.DISCARDED
+    }
+
+
+def test_what_a_task_keeps_stays_while_it_is_tried_again(jobset_of: Make, kept: Path) -> None:
+    jobset = jobset_of(rules="ND=1")
+    works(jobset.first, 3, {1: FINISHED})
+    path = stored(kept, jobset, "all.tar", 1)
+    ends(jobset.first)
+    now = timezone.now()
+    Task.objects.filter(pk=jobset.task.id).update(status="failed", state_change_time=now - timedelta(days=40))
+    assert skips(("jedi_tasks", "jeditaskid", jobset.task.id), lambda: old_zips.run(now=now).items) == 0
+    assert path.exists()
+
+
+@pytest.mark.parametrize("why", ["stray", "young", "at work", "reported", "another name", "in the catalogue", "link"])
+def test_a_file_that_no_pilot_has_reported_goes_after_a_week(jobset_of: Make, kept: Path, why: str) -> None:
+    jobset = jobset_of()
+    name = f"EventService_premerge_{jobset.task.id}-{jobset.first}-1-1-3.tar"
+    if why == "another name":
+        name = name.replace("premerge", "other")
+    works(jobset.first, 1, {1: FINISHED} if why == "reported" else {})
+    if why != "at work":
+        Job.objects.update(status="failed")
+    path = stored(kept, jobset, name, 1)
+    if why != "reported":
+        JobFile.objects.filter(lfn=name).delete()
+    if why == "in the catalogue":
+        add_dataset("lab.x", 1)
+        CatalogueFile.objects.update(lfn=name, scope=SCOPE, url=file_url(path))
+    if why == "link":
+        path.rename(kept / "elsewhere")
+        path.symlink_to(kept / "elsewhere")
+    now = turn_of(path, timezone.now())
+    age = timedelta(days=6 if why == "young" else 8)
+    written = (now - age).timestamp()
+    os.utime(path, (written, written))
+    old_zips.run(now=now + EACH)
+    assert path.exists(), "it is in another part of the storage"
+    old_zips.run(now=now)
+    assert path.exists() is (why != "stray")
