@@ -44,6 +44,12 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{thousands(number)} {one if number == 1 else many or one + 's'}"
 
 
+def some(names: Iterable[str], most: int = 5) -> str:
+    """The first of some names: "a, b and 3 more", with `most` of 2."""
+    given = list(names)
+    return ", ".join(given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")
+
+
 def filled(template: str, values: Sequence[object]) -> str:
     """A template with its values; `{:job is|jobs are}` stands for a number with what belongs to it, of one and of several.
 

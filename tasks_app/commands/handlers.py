@@ -18,6 +18,7 @@ from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
+from tasks_app.inputs import nothing_new
 from tasks_app.inputs.feeding_turns import LONG_AGO
 from tasks_app.lifecycle import attempts, file_moves, file_removal, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
@@ -147,6 +148,7 @@ def increase_attempts(task: Task, order: Order) -> str:
         raise command_queue.CommandRefusedError(attempts.none_used_up(task.id))
     each = " each" if opened > 1 else ""
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
+    sentence += nothing_new.lost_at_work(task.id)
     task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
     task_moves.wake_task(task.id, "job_generator")
     return sentence

@@ -13,14 +13,12 @@ from jedisite.vocabulary.words import plural
 from tasks_app.commands.handlers import Order, carries_out, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain import attempt_refusal_codes
-from tasks_app.domain.accepting import RUN_AGAIN
 from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, TaskStatus
 from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.domain.units import JOB_SCORE_HOURS, TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again
-from tasks_app.inputs.replaced import lost_before
 from tasks_app.lifecycle import attempts, dataset_moves, file_moves, job_hooks, serials, task_moves
 from tasks_app.models import Command, Dataset, RetryNote, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
@@ -33,7 +31,6 @@ from tasks_app.submission import command_queue, known_names
 from tasks_app.submission.rehearsal import rehearse
 from tasks_app.submission.storing import register_outputs
 
-MOST_NAMED = 5
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
 LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)
@@ -49,7 +46,6 @@ _TELLS = TELLS_EFFICIENCY.format(
     cpu="j.cpuconsumptiontime",
     core_s="extract(epoch FROM j.endtime - j.starttime) * greatest(coalesce(j.actualcorecount, j.corecount), 1)",
 )
-_RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
 
 
 @carries_out(TaskCommand.RETRY, "retried")
@@ -61,8 +57,10 @@ def retry(task: Task, order: Order) -> str:
         said = increase_attempts(task, order)
         job_hooks.task_is_tried_again(task, discard=order.given("discard"))
         return said
-    if task.status == TaskStatus.EXHAUSTED and task.old_status in _RESTORED:
+    if task.status == TaskStatus.EXHAUSTED and task.old_status in nothing_new.RESTORED:
         return _restore(task, order)
+    if lost := nothing_new.lost_to([task]):
+        raise command_queue.CommandRefusedError(lost[task.id])
     limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
     if limit is not None and limit.to is None:
         raise command_queue.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
@@ -87,9 +85,7 @@ def retry(task: Task, order: Order) -> str:
     job_hooks.task_is_tried_again(task, discard=order.given("discard"))
     release_scouts_again(task.id)
     _open_outputs(task)
-    sentence = (
-        f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}{_lost_among_them(task.id)}"
-    )
+    sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
     task_moves.move_task(
         task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep"))
     )
@@ -141,15 +137,6 @@ def _more_for(task_id: int) -> str:
     codes = (attempt_refusal_codes.RETRY_LIMITED, attempt_refusal_codes.RETRY_NONE)
     limiting = RetryNote.objects.filter(task_id=task_id, code__in=codes, applied=True).order_by("id").last()
     return said + (f", or fewer where a retry rule limits them: {limiting.detail}" if limiting else "")
-
-
-def _lost_among_them(task_id: int) -> str:
-    """That a retry asks for lost files once more, and what takes those that were made in their place."""
-    if not (lost := lost_before(task_id)):
-        return ""
-    named = ", ".join(lost[:MOST_NAMED]) + (f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else "")
-    whose, place = ("1 of them is lost", "its") if len(lost) == 1 else (f"{len(lost)} of them are lost", "their")
-    return f"; {whose}, {named}: to read what is made in {place} place, {RUN_AGAIN}"
 
 
 def _change(task: Task, order: Order) -> None:

@@ -34,8 +34,8 @@ class Part:
 class Progress:
     """Counts of input files. `working` are in jobs that have not ended.
 
-    `failed` get no attempt more, `missing` were never there; `tried`: jobs of the task have failed, else the failed files were
-    given up before any failed.
+    `failed` get no attempt more, `missing` are lost or were never there; `tried`: jobs of the task have failed, else the
+    failed files were given up before any failed.
     """
 
     total: int = 0
@@ -89,7 +89,8 @@ class Progress:
 
 
 def of_datasets(datasets: Iterable[Counted], missing: int = 0) -> Progress:
-    """Progress over the given (input, master) datasets together. `missing`: files that could not be staged, counted in addition.
+    """Progress over the given (input, master) datasets together. `missing`: files that are lost or could not be
+    staged, counted in addition.
 
     A file counts in `files_used` from when a job is made for it until it ends or comes back for another attempt.
     """

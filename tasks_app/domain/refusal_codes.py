@@ -80,7 +80,7 @@ TASK_ALL_DONE: Final = code(
 )
 TASK_DONE_AND_WARNED: Final = code(
     "task_done_and_warned",
-    "All inputs were processed; the site warned when it was submitted",
+    "All inputs were processed; the site had a warning",
     "state",
     "user",
     "Check that the outputs are what you meant. If not, correct what the warning names, and submit the task again "
@@ -213,6 +213,13 @@ TASK_NOTHING_LEFT: Final = code(
     "user",
     "To process new input, run the task again (incexec): its input is looked up again.",
     severity="info",
+)
+TASK_READS_LOST: Final = code(
+    "task_reads_lost",
+    "Some of its files are lost, and others are made in their place",
+    "state",
+    "user",
+    "Run the task again (incexec) once the task that makes them has ended: it then reads the others.",
 )
 TASK_SITES_GONE: Final = code(
     "task_sites_gone",

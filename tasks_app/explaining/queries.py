@@ -133,6 +133,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
+        lost_to_it=nothing_new.lost_to([task]).get(task.id, ""),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
         staging=_staging(task, now),
         warned=task_moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from django.db import transaction
+from django.db.models import Count, Q
 
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
-from tasks_app.domain.states import TaskStatus
+from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.inputs import changes, input_wishes, locality, schedules, staging
 from tasks_app.inputs.awaited_inputs import inputs_of, totals, what_is_awaited, why_nothing
 from tasks_app.inputs.feed import (
@@ -20,11 +21,12 @@ from tasks_app.inputs.feed import (
 )
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.released_files import release_scouts
+from tasks_app.inputs.rules.block_warnings import asks_for_blocks, block_warning
 from tasks_app.inputs.rules.feeding_ends import FeedingEnd, Master, feeding_end
 from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.nucleus_waits import needs_nucleus
-from tasks_app.models import Dataset, Task
+from tasks_app.models import Dataset, File, Task
 from tasks_app.params.dataset_attributes import Attributes
 
 ME = "feeder"
@@ -93,6 +95,8 @@ def _conclude(task: Feeding) -> bool:
     end = feeding_end(numbers, parent_runs=task.parent_runs, allow_empty=task.rule.flag("AE"))
     if end == FeedingEnd.READY:
         reason = f"{plural(sum(d.files for d in masters), 'input file is', 'input files are')} known"
+        if asked := asks_for_blocks(task.rule):
+            reason = task_moves.with_warning(reason, block_warning(asked, *_counted_by_block(masters)))
         to = TaskStatus.ASSIGNING if needs_nucleus(Task.objects.get(pk=task.id)) else TaskStatus.READY
         task_moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
@@ -114,6 +118,15 @@ def _conclude(task: Feeding) -> bool:
     if end == FeedingEnd.NOTHING_TO_DO:
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
     raise CannotFeedError(sentence)
+
+
+def _counted_by_block(masters: list[Dataset]) -> tuple[int, int]:
+    """Records of these inputs, and those without a luminosity block."""
+    files = File.objects.filter(task_id=masters[0].task_id, dataset_id__in=[d.id for d in masters])
+    counted = files.exclude(status__in=[FileStatus.LOST, FileStatus.MISSING, FileStatus.REMOVED]).aggregate(
+        all=Count("id"), without=Count("id", filter=Q(lumi_block=None))
+    )
+    return counted["all"], counted["without"]
 
 
 @transaction.atomic

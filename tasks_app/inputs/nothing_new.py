@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from jedisite.vocabulary.patterns import PatternError
-from jedisite.vocabulary.words import plural
+from jedisite.vocabulary.words import plural, some
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.accepting import RUN_AGAIN
@@ -17,8 +17,9 @@ from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import foreseen, input_wishes, preprocessed
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.makers import reading_parents
-from tasks_app.inputs.missing_files import tasks_with_missing
+from tasks_app.inputs.missing_files import lost_of, tasks_with_missing
 from tasks_app.inputs.removed_files import all_removed
+from tasks_app.inputs.replaced import lost_before
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.keys import stream_of_ds_for
@@ -26,6 +27,8 @@ from tasks_app.params.resubmission import apply_changes, changed_rule
 from tasks_app.params.splitrule import SplitRuleError
 
 RETRIED_AT_REST = (TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED)
+RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
+"""What an exhausted task did before goes on with a retry: no file of it is asked for again."""
 MOST_COMPARED = 50_000
 """Inputs with more files are not compared: the task then runs, and finds out."""
 
@@ -55,6 +58,41 @@ def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
     return f"and {why if listed else 'its numbers of files and events give no further work'}: nothing runs"
 
 
+def not_retried(tasks: Sequence[Task]) -> dict[int, str]:
+    """Why a retry of these tasks would be in vain, with their numbers. Up to six queries, and three for parents."""
+    return left_of(tasks) | lost_to(tasks)
+
+
+def lost_to(tasks: Sequence[Task]) -> dict[int, str]:
+    """Of each of these tasks that rests and whose unprocessed files include lost ones, in whose place their maker makes others:
+    that a retry would ask for those again, and what helps. One query."""
+    resting = {
+        task.id: task
+        for task in tasks
+        if task.status in RETRIED_AT_REST or (task.status == TaskStatus.EXHAUSTED and task.old_status not in RESTORED)
+    }
+    return (
+        {task_id: _lost_in_part(resting[task_id], lfns) for task_id, lfns in lost_before(resting).items()}
+        if resting
+        else {}
+    )
+
+
+def lost_at_work(task_id: int) -> str:
+    """The same of a task at work, which cannot run again before it has ended: the end of an answer, or "". One query."""
+    lost = lost_before([task_id]).get(task_id, [])
+    then = f"once the task has ended, {RUN_AGAIN} to read what is made in {'its' if len(lost) == 1 else 'their'} place"
+    return f"; {len(lost)} of them {'is' if len(lost) == 1 else 'are'} lost ({some(lost)}): {then}" if lost else ""
+
+
+def _lost_in_part(task: Task, lost: Sequence[str]) -> str:
+    """`task 7 is finished, and 1 of its unprocessed files is lost: a.root. A retry would ask for it again; ...`"""
+    is_lost, it, its = ("is lost", "it", "its") if len(lost) == 1 else ("are lost", "them", "their")
+    says = f"task {task.id} is {task.status}, and {len(lost)} of its unprocessed files {is_lost}: {some(lost)}"
+    helps = f"to read what is made in {its} place, and to have all others tried again, {RUN_AGAIN}"
+    return f"{says}. A retry would ask for {it} again; {helps}"
+
+
 def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     """Of each of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
     stands in the way of a retry, with its number. Up to five queries, and three for parents."""
@@ -67,11 +105,12 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     counted = read.values("task_id").annotate(
         all=Sum("files"),
         done=Sum("files_finished"),
-        lost=Sum("files_missing"),
+        gone=Sum("files_missing"),
         growing=Count("pk", filter=Q(state="mutable")),
     )
     has = {row["task_id"]: row for row in counted}
-    missing = tasks_with_missing([task_id for task_id, row in has.items() if row["lost"]])
+    short = [task_id for task_id, row in has.items() if row["gone"]]
+    missing, lost = tasks_with_missing(short), lost_of(read.filter(task_id__in=short, files_missing__gt=0))
     found: dict[int, str] = {}
     whole, empty = [], []
     for task in tasks:
@@ -80,8 +119,8 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
             continue  # they are brought from tape once more
         if row and (row["growing"] or row["all"] != row["done"]):
             continue
-        if row and row["lost"]:
-            found[task.id] = _lost(task, row["lost"], others=bool(row["all"]))
+        if lost[task.id] and row:
+            found[task.id] = _lost(task, lost[task.id], others=bool(row["all"]))
         elif row and row["all"]:
             whole.append(task)
         else:

@@ -39,6 +39,14 @@ SELECT DISTINCT j.datasetid, j.lfn FROM jobs_of j JOIN jedi_tasks m ON m.jeditas
         WHERE f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input') AND i.status = 'finished'
           AND i.pandaid IS DISTINCT FROM j.pandaid)
 """  # noqa: S608 - constants
+# No longer what the job that made it has read: others process that, or what was made in the place of it.
+_MADE_AGAIN = f"""{_LOST}
+SELECT DISTINCT l.datasetid, l.lfn FROM lost l WHERE NOT EXISTS (
+       SELECT 1 FROM jobs_of j JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input')
+         JOIN jedi_dataset_contents i ON i.jeditaskid = j.maker AND i.datasetid = f.datasetid AND i.fileid = f.fileid
+        WHERE j.datasetid = l.datasetid AND j.lfn = l.lfn AND i.type IN ('input', 'pseudo_input')
+          AND i.status = 'finished' AND i.pandaid = j.pandaid)
+"""  # noqa: S608 - constants
 # The jobs that have read since what the lost files were made of, and nothing else; by themselves, or their files were merged.
 _IN_THEIR_PLACE = f"""{_LOST},
 covered AS MATERIALIZED (
@@ -65,14 +73,14 @@ SELECT o.lfn, bool_or(m.held) FROM made m JOIN job_files o ON o.pandaid = m.pand
 """  # noqa: S608 - constants
 # Inputs that a task has still to process, and whose maker counts them as lost.
 _LOST_TO_READERS: Final = """
-SELECT DISTINCT r.lfn
+SELECT DISTINCT r.jeditaskid, r.lfn
   FROM jedi_datasets d JOIN jedi_datasets o ON o.type = 'output' AND o.nfilesmissing > 0 AND o.jeditaskid <> d.jeditaskid
    AND (o.datasetname = ANY(ARRAY[d.datasetname, d.containername])
         OR o.containername = ANY(ARRAY[d.datasetname, rtrim(d.datasetname, '/')]))
   JOIN jedi_dataset_contents c ON c.jeditaskid = o.jeditaskid AND c.datasetid = o.datasetid AND c.status = 'lost'
   JOIN jedi_dataset_contents r ON r.jeditaskid = d.jeditaskid AND r.datasetid = d.datasetid AND r.lfn = c.lfn
    AND r.status = 'ready'
- WHERE d.jeditaskid = %s AND d.type = 'input' AND d.status <> 'removed' ORDER BY 1
+ WHERE d.jeditaskid = ANY(%s::bigint[]) AND d.type = 'input' AND d.status <> 'removed' ORDER BY 1, 2
 """
 _TAKEN: Final = (FileStatus.FINISHED.value, FileStatus.RUNNING.value)
 
@@ -89,11 +97,22 @@ def replaced(cursor: psycopg.Cursor[Any], datasets: Collection[int]) -> list[tup
     return cursor.fetchall()
 
 
-def lost_before(task_id: int) -> list[str]:
-    """Inputs that a task has still to process, and that are lost: their maker has made others in their place, or is to."""
+def made_again(cursor: psycopg.Cursor[Any], datasets: Collection[int]) -> list[tuple[int, str]]:
+    """Files of these inputs that their task has lost, and in whose place their maker makes others, as far as it can:
+    (dataset, name). A new task that makes them again does so in a dataset of its own, which nobody reads in their place."""
+    cursor.execute(_MADE_AGAIN, {"datasets": numbers(sorted(datasets)), "statuses": [FileStatus.LOST.value]})
+    return cursor.fetchall()
+
+
+def lost_before(tasks: Collection[int]) -> dict[int, list[str]]:
+    """Inputs that these tasks have still to process, and that are lost: their maker has made others in their place, or is to.
+    One query."""
+    found: dict[int, list[str]] = {}
     with hot_cursor() as cursor:
-        cursor.execute(_LOST_TO_READERS, [task_id])
-        return [lfn for (lfn,) in cursor.fetchall()]
+        cursor.execute(_LOST_TO_READERS, [numbers(tasks)])
+        for task, lfn in cursor.fetchall():
+            found.setdefault(task, []).append(lfn)
+    return found
 
 
 def in_their_place(dataset: Dataset) -> dict[str, bool]:

@@ -74,17 +74,15 @@ UPDATE jedi_datasets d
        n (id, again, events, lost, lost_events)
  WHERE d.datasetid = n.id"""
 
-_BY_ITS_FILES = """CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 AND NOT (nfilesmissing > 0 AND EXISTS (
-                        SELECT 1 FROM jedi_dataset_contents c WHERE c.jeditaskid = jedi_datasets.jeditaskid
-                           AND c.datasetid = jedi_datasets.datasetid AND c.status = 'missing')) THEN 'done'
+_BY_ITS_FILES = """CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 AND NOT datasetid = ANY(%(lacking)s::bigint[]) THEN 'done'
             WHEN nfilesfinished > 0 THEN 'finished' ELSE 'failed' END"""
 _END_INPUTS = f"""
 UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,
        status = {status_as(_BY_ITS_FILES, _ENDS, INPUT)}
- WHERE jeditaskid = %s AND type = ANY(%s) AND masterid IS NULL AND status NOT IN ('removed', 'broken')"""
+ WHERE jeditaskid = %(task)s AND type = ANY(%(types)s) AND masterid IS NULL AND status NOT IN ('removed', 'broken')"""
 
 
-def end_inputs(task_id: int) -> None:
-    """No more files come into the masters of a task that ends: their files say how they end."""
+def end_inputs(task_id: int, lacking: Iterable[int]) -> None:
+    """No more files come into the masters of a task that ends: their files say how they end. `lacking`: those that miss some."""
     with connection.cursor() as cursor:
-        cursor.execute(_END_INPUTS, [task_id, list(INPUT_TYPES)])
+        cursor.execute(_END_INPUTS, {"task": task_id, "types": list(INPUT_TYPES), "lacking": sorted(lacking)})

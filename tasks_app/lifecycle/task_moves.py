@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import connection, transaction
+from django.db.models import Q, Subquery
 from django.utils import timezone
 
 from jedisite import audit
 from jedisite.agents.passes import kick
+from jedisite.vocabulary.words import sentence
 from tasks_app.configured import timeout_limits
 from tasks_app.domain.states import (
     TASK_FINAL,
@@ -177,6 +179,8 @@ def note_on_tasks(task_ids: Sequence[int], *, by: str, reason: str) -> None:
 
 WARNED: Final = "warned when it was submitted: "
 """Begins the second line of a task's log, where there is something."""
+_FEEDER: Final = "feeder"
+_READ_AND_WARNED: Final = "; warning: "
 
 
 def note_warnings(task_id: int, warnings: Sequence[str], *, by: str) -> None:
@@ -184,10 +188,25 @@ def note_warnings(task_id: int, warnings: Sequence[str], *, by: str) -> None:
     note_on_task(task_id, by=by, reason=WARNED + " ".join(warnings))
 
 
+def with_warning(reason: str, warning: str) -> str:
+    """The reason of the move by which the feeder hands a task on, with what it doubts of the input."""
+    return f"{reason}{_READ_AND_WARNED}{warning}" if warning else reason
+
+
 def warnings_of(task_id: int) -> str:
-    """What was doubted of a task when it was submitted; "" for nothing."""
-    second = TaskStatusLog.objects.filter(task_id=task_id).order_by("id").values_list("reason", flat=True)[1:2]
-    return next((said.removeprefix(WARNED) for said in second if said.startswith(WARNED)), "")
+    """What was doubted of a task when it was submitted, and of its input when that was read last; "" for nothing. One query."""
+    log = TaskStatusLog.objects.filter(task_id=task_id)
+    second = log.order_by("id").values("id")[1:2]
+    read = log.filter(by=_FEEDER, status__in=[TaskStatus.READY, TaskStatus.ASSIGNING]).order_by("-id").values("id")[:1]
+    said = []
+    for reason in (
+        log.filter(Q(id=Subquery(second)) | Q(id=Subquery(read))).order_by("id").values_list("reason", flat=True)
+    ):
+        if reason.startswith(WARNED):
+            said.append(reason.removeprefix(WARNED))
+        elif warning := reason.partition(_READ_AND_WARNED)[2]:
+            said.append(sentence(warning))
+    return " ".join(said)
 
 
 def wake_task(task_id: int, *agents: str) -> None:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet, Sum
 from tasks_app.domain.final import Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
+from tasks_app.inputs.file_groups import WHOLE
 from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.inputs.removed_files import all_removed
@@ -58,7 +59,7 @@ def books_of(task: Task) -> Books:
         passed=passed,
         allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
-        missing=why_missing(task.id, missing.files) if missing.files else "",
+        missing=why_missing(task.id, missing, whole_groups=(rule.get_int("GB") or 0) >= WHOLE) if missing.files else "",
         removed="" if files else all_removed([task.id]).get(task.id, ""),
         maker=_maker(task, masters)
         if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished

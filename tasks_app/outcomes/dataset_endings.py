@@ -14,9 +14,10 @@ from brokerage_app.grid.configured import configuration
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.domain.lifetimes import MERGED, Kind, ending_of
 from tasks_app.domain.states import DatasetStatus, TaskStatus
+from tasks_app.inputs.missing_files import missing_of
 from tasks_app.lifecycle import dataset_moves, file_moves
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.outcomes import output_check, unmerged
 from tasks_app.outcomes.output_check import Findings
 from tasks_app.outcomes.shared_datasets import at_work, shared_with_others
@@ -136,6 +137,7 @@ def _on(attributes: str | None) -> frozenset[str]:
 def _end_inputs(task_id: int) -> None:
     """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used."""
     file_moves.stop_waiting(task_id)
-    dataset_moves.end_inputs(task_id)
+    masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None)
+    dataset_moves.end_inputs(task_id, missing_of(masters.filter(files_missing__gt=0)))
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])

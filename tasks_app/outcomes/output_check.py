@@ -6,7 +6,7 @@ jobs whose inputs all count for other jobs. What is missing or differs stays for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import psycopg
 from django.db import transaction
 
 from jedisite.database.sql import hot_cursor, numbers, texts
-from jedisite.vocabulary.words import plural
+from jedisite.vocabulary.words import plural, some
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.domain.job_file_states import JobFileStatus
@@ -74,22 +74,17 @@ class Findings:
         ):
             for dataset, names in sorted(found.items()):
                 words = one if len(names) == 1 else many
-                lines.append(f"{plural(len(names), 'file')} of {dataset} {words}: {_some(names)}")
+                lines.append(f"{plural(len(names), 'file')} of {dataset} {words}: {some(names, 3)}")
         if self.lost:
             gone = "output is gone", "outputs are gone"
-            lines.append(f"{plural(len(self.lost), *gone)} from the storages of this machine: {_some(self.lost)}")
+            lines.append(f"{plural(len(self.lost), *gone)} from the storages of this machine: {some(self.lost, 3)}")
         if self.void_jobs:
-            jobs = _some(map(str, self.void_jobs))
+            jobs = some(map(str, self.void_jobs), 3)
             lines.append(
                 f"{plural(len(self.void_jobs), 'job')} processed inputs that other jobs have processed: {jobs}"
             )
         lines += [f"the dataset {name} is not in the catalogue" for name in self.gone]
         return lines
-
-
-def _some(names: Iterable[str], most: int = 3) -> str:
-    given = list(names)
-    return ", ".join(given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")
 
 
 def check(task_id: int, *, storages: bool = False) -> Findings:

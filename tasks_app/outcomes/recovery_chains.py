@@ -13,13 +13,14 @@ from typing import Any, Final
 import psycopg
 
 from jedisite.database.sql import numbers, texts
+from jedisite.vocabulary.words import some
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import FileStatus
 from tasks_app.inputs.replaced import replaced
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.outcomes.missing import Look
-from tasks_app.outcomes.recovery_plans import CannotRecoverError, InputAgain, Recovery, plan, some
+from tasks_app.outcomes.recovery_plans import CannotRecoverError, InputAgain, Recovery, plan
 
 DEEPEST: Final = 10
 """Steps of making that one recovery goes back."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import psycopg
 
 from jedisite.database.sql import numbers, texts
-from jedisite.vocabulary.words import plural
+from jedisite.vocabulary.words import plural, some
 from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.models import Task
 from tasks_app.outcomes.kept_copies import Kept
@@ -115,11 +115,6 @@ class Recovery:
             words = "part of its work, which reads no file, is", "parts of its work, which read no file, are"
             said.append(f"{plural(made_up, *words)} done again")
         return "; ".join(said) + (f", with the same {plural(seeds, 'random seed')}" if seeds else "")
-
-
-def some(names: Iterable[str], most: int = 5) -> str:
-    given = list(names)
-    return ", ".join(given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")
 
 
 _MADE = """

@@ -11,14 +11,14 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.database.sql import hot_cursor, numbers, texts
 from jedisite.identity.callers import Caller
-from jedisite.vocabulary.words import plural
+from jedisite.vocabulary.words import plural, some
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, TaskParams
 from tasks_app.outcomes.kept_copies import kept_of
 from tasks_app.outcomes.lost_outputs import lose_outputs
 from tasks_app.outcomes.recovery import lock, tell_readers
 from tasks_app.outcomes.recovery_chains import chain
-from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery, some
+from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery
 from tasks_app.outcomes.rules.remade import CannotRemakeError, remade
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission import submitting

@@ -23,7 +23,8 @@ def progress_of(task_id: int) -> int:
 def book_progress() -> None:
     """Per cent done of the running tasks, written only where it has changed and the row is free.
 
-    Files that are missing will not be done: as at the end, the others are not all.
+    Files that could not be brought from tape will not be done: as at the end, the others are not all. Lost ones count at the end,
+    when it is known whether others were made in their place.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -113,7 +113,7 @@ def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequenc
             refused[task.id] = says
     takes = [task for task in tasks if task.id not in refused]
     if command == TaskCommand.RETRY:
-        refused |= nothing_new.left_of([task for task in takes if task.id not in waiting])
+        refused |= nothing_new.not_retried([task for task in takes if task.id not in waiting])
     giving = [task.id for task in takes if gives_attempts(task, command, waiting.get(task.id, ()))]
     if giving:
         used_up = attempts.used_up_in(giving)

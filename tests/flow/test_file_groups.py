@@ -8,11 +8,17 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from django.test import Client
+from django.utils import timezone
 
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
+from tasks_app.explaining.queries import facts_of
+from tasks_app.explaining.rules.answers import first_no
+from tasks_app.explaining.rules.gates import walk
 from tasks_app.models import CatalogueFile, Dataset, JobFile, JobParams
+from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -29,7 +35,8 @@ from tests.flow.driving import (
     task,
     template,
 )
-from tests.flow.pilot import Pilot, drive
+from tests.flow.pilot import Pilot, drive, failing_on
+from tests.flow.test_commands import command
 
 pytestmark = pytest.mark.usefixtures("books")
 Group = Mapping[str, Sequence[int]]
@@ -183,8 +190,39 @@ def test_with_a_file_of_it_a_whole_group_is_lost() -> None:
         ("0", "ready"),
         ("1", "lost"),
     ]
+    data_management().close([A, B], by=SITE)
+    look_again()
     drive(Pilot())
     assert [read(job.id, A) for job in jobs(made)] == [[0, 1]]
+    assert status(made) == "finished"
+    assert dataset(made, name=A).status == "finished"
+    assert task(made).error_dialog == (
+        "2 of 4 input files were processed; group 1 is left out, with 2 files, since no job is made of a group that lacks a "
+        f"file: {B} no longer has {B}.00001"
+    )
+
+
+def test_a_task_that_is_run_again_after_files_of_its_groups_were_lost_is_finished_and_says_which_are_left_out() -> None:
+    add_dataset(A, 5)
+    made = groups_task(xml({A: [0, 1]}, {A: [2]}, {A: [3, 4]}), maxAttempt=1)
+    drive(Pilot(failing_on(f"{A}.00000", f"{A}.00003")))
+    assert (status(made), dataset(made).files_finished) == ("finished", 1)
+    data_management().remove(A, [f"{A}.00001", f"{A}.00004"], by=SITE)
+    command(made, "incexec")
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == ("finished", 1)
+    said = task(made).error_dialog or ""
+    assert said.startswith(
+        "1 of 5 input files were processed; groups 0, 2 are left out, with 4 files, since no job is made of a group that lacks "
+        f"a file: {A} no longer has {A}.00001, {A}.00004"
+    ), said
+    refused = f"task {made} is finished: 4 input files are lost, and all others were processed; nothing to retry. To have them"
+    with pytest.raises(command_queue.CommandRefusedError, match=refused):
+        command(made, "retry")
+    add_files(A, [1, 4])
+    command(made, "incexec")
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == ("done", 5)
 
 
 def by_block(name: str, *blocks: int | None) -> None:
@@ -234,6 +272,30 @@ def test_files_are_released_by_whole_luminosity_blocks() -> None:
     look_again()
     drive(Pilot())
     assert (status(made), len(jobs(made))) == ("done", 5)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "warning"),
+    [
+        ((None, None, None), "None of the 3 input files has a luminosity block: orderByLB, respectLB have no effect."),
+        ((1, None, None), "2 of 3 input files have no luminosity block: orderByLB, respectLB take them as one block."),
+        ((1, 1, 2), ""),
+    ],
+)
+def test_a_task_that_asks_for_luminosity_blocks_is_warned_of_files_without(
+    blocks: tuple[int | None, ...], warning: str, client: Client, make_user: Any
+) -> None:
+    add_dataset(A, 3)
+    by_block(A, *blocks)
+    made = submit(parameters("lab.t", reads(A), respectLB=True, orderByLB=True))
+    refiner.run()
+    feeder.run()
+    client.force_login(make_user("reader"))
+    page = client.get(f"/tasks/{made}/").content.decode()
+    assert (f"<strong>Warning:</strong> {warning}</p>" in page) is bool(warning)
+    drive(Pilot())
+    why = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
+    assert why is not None and (why.code == "task_done_and_warned") is bool(warning)
 
 
 def test_scouts_take_whole_luminosity_blocks() -> None:

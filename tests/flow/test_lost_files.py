@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from jedisite.vocabulary.roles import Caller, Role
+from tasks_app.agents import commando
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local_files import file_url
+from tasks_app.explaining.queries import facts_of
+from tasks_app.explaining.rules.answers import first_no
+from tasks_app.explaining.rules.gates import walk
 from tasks_app.inputs import nothing_new
-from tasks_app.models import CatalogueDataset, File, JobRetryHistory, RetryNote, RetryRule, Task, TaskStatusLog
+from tasks_app.models import CatalogueDataset, Command, File, JobRetryHistory, RetryNote, RetryRule, Task, TaskStatusLog
 from tasks_app.outcomes import recovery_chains
 from tasks_app.outcomes.missing import missing_outputs
 from tasks_app.outcomes.recovery import recover
@@ -668,22 +673,33 @@ def test_a_lost_file_that_was_merged_is_made_again_from_the_inputs_of_all_that_w
     assert len(outputs("lab.m.out")) == 2 and merged[0] not in outputs("lab.m.out")
 
 
-def test_a_retry_says_which_of_its_files_are_lost_and_what_takes_those_made_in_their_place() -> None:
+def test_of_a_task_with_lost_files_answer_advice_and_act_say_to_run_it_again() -> None:
     made = done_task(6)
     reader = submit(parameters("lab.c", reads("lab.t.out"), nFilesPerJob=1, maxAttempt=1))
-    drive(Pilot(failing_on("lab.t.000002.root")))
+    failing = Pilot(failing_on("lab.t.000002.root", "lab.t.000003.root"))
+    drive(failing)
     assert status(reader) == "finished"
     recover(made, ["lab.t.000002.root"], by="olga")
-    drive(Pilot(failing_on("lab.t.000002.root")))
-    given = command(reader, "retry")
-    assert given.answer is not None and given.answer.startswith("1 file is tried again; ")
-    assert given.answer.endswith(
-        "; 1 of them is lost, lab.t.000002.root: to read what is made in its place, run it again with incexec"
+    drive(Pilot())
+    said = (
+        f"task {reader} is finished, and 1 of its unprocessed files is lost: lab.t.000002.root. A retry would ask for it again; "
+        "to read what is made in its place, and to have all others tried again, run it again with incexec"
     )
-    drive(Pilot(failing_on("lab.t.000002.root")))
+    with pytest.raises(command_queue.CommandRefusedError, match=f"^{said}$"):
+        command_queue.give_command(reader, "retry", by="ada")
+    blocked = first_no(walk(facts_of(task(reader), timezone.now(), {}, None)))
+    assert blocked is not None and blocked.code == "task_reads_lost"
+    assert (blocked.sentence, blocked.advice.partition(" once")[0]) == (said, "Run the task again (incexec)")
+    waiting = Command.objects.create(task_id=reader, name="retry", owner="ada")
+    commando.run()
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.answer, status(reader)) == ("refused", said, "finished"), (
+        "when it was given before, too"
+    )
     command(reader, "incexec")
     drive(Pilot())
-    assert inputs(jobs(reader)[-1].id) == ["lab.t.000004.root"]
+    read = {name for job in jobs(reader, status="finished") for name in inputs(job.id)}
+    assert (status(reader), read) == ("done", {f"lab.t.00000{number}.root" for number in (1, 3, 4)})
 
 
 def test_a_retry_says_that_a_rule_limits_the_attempts() -> None:

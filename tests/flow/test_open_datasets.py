@@ -155,7 +155,9 @@ def test_files_that_vanish_before_a_job_has_them_are_lost() -> None:
     assert counters(made) == (6, 6, 4, 2)
     close()
     drive(Pilot())
-    assert status(made) == "done"
+    assert status(made) == "finished"
+    said = "6 of 8 input files were processed; 2 files are lost: lab.grow no longer has lab.grow.00005, lab.grow.00007"
+    assert task(made).error_dialog == said
     assert not {"lab.grow.00005", "lab.grow.00007"} & {name for job in jobs(made) for name in inputs(job.id)}
 
 
@@ -174,7 +176,7 @@ def test_a_file_that_vanishes_while_it_is_pending_or_waits_for_a_retry_is_lost()
     assert by_status(made) == {"lost": 2, "running": 1}
     close()
     drive(Pilot())
-    assert (status(made), counters(made)) == ("done", (1, 1, 1, 2))
+    assert (status(made), counters(made)) == ("finished", (1, 1, 1, 2))
 
 
 def test_a_lost_file_that_is_there_again_is_used_when_the_dataset_is_updated() -> None:
@@ -200,7 +202,21 @@ def test_a_dataset_that_is_deleted_while_its_task_runs_leaves_what_was_made_of_i
     CatalogueDataset.objects.filter(name="lab.grow").delete()
     look_again()
     drive(Pilot())
-    assert (status(made), counters(made), dataset(made).state) == ("done", (2, 2, 2, 2), "missing")
+    assert (status(made), counters(made), dataset(made).state) == ("finished", (2, 2, 2, 2), "missing")
+    assert "2 files are lost: lab.grow no longer has lab.grow.00002, lab.grow.00003" in (task(made).error_dialog or "")
+
+
+def test_lost_files_are_not_missed_where_as_many_others_were_read_as_the_task_asked_for() -> None:
+    made = growing(3, nFiles=2)
+    refiner.run()
+    feeder.run()
+    vanish(0)
+    feeder.run()
+    look_again()
+    close()
+    drive(Pilot())
+    assert by_status(made) == {"lost": 1, "finished": 2}
+    assert (status(made), task(made).error_dialog) == ("done", None)
 
 
 def test_only_the_last_attempt_of_a_file_is_used_unless_the_item_says_usedup() -> None:
@@ -316,6 +332,7 @@ def test_of_datasets_with_consistent_indices_only_files_with_a_partner_are_used(
         "b.r3.s3.root",
     ]
     assert sorted(f.lfn for f in files(made) if f.status == "lost") == ["a.r1.s1.root", "b.r4.s4.root"]
+    assert status(made) == "done", "what was not asked for is not missed"
 
 
 def test_a_sequence_grows_with_its_master() -> None:

@@ -77,6 +77,8 @@ def _state(facts: WhyFacts) -> Gate:
     if status in RUNS_AGAIN and facts.sites_gone:
         gone = f"{', '.join(facts.sites_gone[:NAMED])} no longer exist{'s' if len(facts.sites_gone) == 1 else ''}"
         return no(refusal_codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
+    if facts.lost_to_it:
+        return no(refusal_codes.TASK_READS_LOST, facts.lost_to_it)
     if facts.nothing_left:
         return no(refusal_codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
     if facts.had_errors and status in WITH_ERRORS:
@@ -87,7 +89,7 @@ def _state(facts: WhyFacts) -> Gate:
         said = facts.error_dialog or f"the task is {status}"
         return no(
             refusal_codes.TASK_DONE_AND_WARNED,
-            f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}",
+            f"{said.rstrip('.')}. The site warned: {facts.warned}",
         )
     if status in ENDED:
         return no(ENDED[status], facts.error_dialog or f"the task is {status}")

@@ -211,6 +211,8 @@ class WhyFacts:
               of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
     nothing_left
               of a task that has ended: whether a retry is refused since it has no file to try again
+    lost_to_it
+              of a task that rests: which of its unprocessed files are lost and made again under other names; "" without any
     """
 
     status: str
@@ -239,12 +241,13 @@ class WhyFacts:
     had_errors: bool = False
     sites_gone: tuple[str, ...] = ()
     nothing_left: bool = False
+    lost_to_it: str = ""
     share_zero: str = ""
     returns_to: str = ""
     staging: str = ""
     """How many of its files are still to come from tape, and how fast they do; "" when none is."""
     warned: str = ""
-    """What was doubted of it when it was submitted; only of one that is done."""
+    """What was doubted of it when it was submitted, and of its input; only of one that is done."""
 
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""

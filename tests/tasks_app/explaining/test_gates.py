@@ -73,6 +73,14 @@ CASES = [
     ("finished, jobs failed", replace(GOOD, status="finished", had_errors=True), "state", "task_some_done"),
     ("aborted", replace(GOOD, status="aborted", had_errors=True), "state", "task_ended"),
     ("aborted, all processed", replace(GOOD, status="aborted", nothing_left=True), "state", "task_nothing_left"),
+    (
+        "finished, some of its files lost",
+        replace(
+            GOOD, status="finished", had_errors=True, lost_to_it="task 7 is finished, and 1 of its files is lost: a"
+        ),
+        "state",
+        "task_reads_lost",
+    ),
     ("aborted, sites gone", replace(GOOD, status="aborted", sites_gone=("A", "B")), "state", "task_sites_gone"),
     ("exhausted, site gone", replace(GOOD, status="exhausted", sites_gone=("A",)), "state", "task_sites_gone"),
     ("done, site gone", replace(GOOD, status="done", sites_gone=("A",)), "state", "task_all_done"),
