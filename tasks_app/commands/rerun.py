@@ -26,11 +26,12 @@ from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params import event_service
 from tasks_app.params.faults import Faults
 from tasks_app.params.resubmission import apply_changes
-from tasks_app.params.schema import ParamErrors, parse
+from tasks_app.params.schema import ParamErrors
 from tasks_app.submission import command_queue, known_names
-from tasks_app.submission.rehearsal import rehearse
+from tasks_app.submission.rehearsal import check_changed
 from tasks_app.submission.storing import register_outputs
 
+MOST_KEPT = 3
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
 LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)
@@ -116,7 +117,7 @@ def incexec(task: Task, order: Order) -> str:
         return _grow(task, parent)
     if not parent and (nothing := nothing_new.why_nothing_new(task, order.parameters.get("changes") or {})):
         raise command_queue.CommandRefusedError(f"task {task.id} is done, {nothing}")
-    _change(task, order)
+    kept = _change(task, order)
     if task.status != TaskStatus.TOINCEXEC:
         task_moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)
     file_moves.reopen(task.id, incremental=True)
@@ -127,9 +128,8 @@ def incexec(task: Task, order: Order) -> str:
     _open_outputs(task)
     columns = _fresh(task, keep=order.given("keep"))
     task_moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
-    return f"its parameters are read and its input is looked up again; {_more_for(task.id)}" + _tell_children(
-        task.id, order
-    )
+    said = f"its parameters are read and its input is looked up again; {_more_for(task.id)}{kept}"
+    return said + _tell_children(task.id, order)
 
 
 def _more_for(task_id: int) -> str:
@@ -139,21 +139,26 @@ def _more_for(task_id: int) -> str:
     return said + (f", or fewer where a retry rule limits them: {limiting.detail}" if limiting else "")
 
 
-def _change(task: Task, order: Order) -> None:
-    """Store the changed parameters. Raises CommandRefusedError when they do not go together."""
+def _change(task: Task, order: Order) -> str:
+    """Store the changed parameters. Returns what of those that stay would be refused by now, as the end of an answer. Raises
+    CommandRefusedError when the changes do not go with the others."""
     changes = known_names.with_plain_names(order.parameters.get("changes") or {})
-    if not changes:
-        return
     stored = TaskParams.objects.get(pk=task.id)
     changed, faults = apply_changes(stored.params, changes), Faults()
     try:
         event_service.check_change(changes, now=task.event_service == 1, faults=faults)
         faults.raise_if_any()
-        rehearse(parse(changed), task)
+        kept = check_changed(stored.params, changed, task)
     except ParamErrors as exc:
-        raise command_queue.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
-    stored.params = changed
-    stored.save(update_fields=["params"])
+        why = f"the changes do not fit task {task.id}" if changes else f"task {task.id} cannot run again as it is"
+        raise command_queue.CommandRefusedError(f"{why}: {exc}") from exc
+    if changes:
+        stored.params = changed
+        stored.save(update_fields=["params"])
+    said = " ".join(kept[:MOST_KEPT]).rstrip(".")
+    return (
+        f"; it keeps what it was submitted with, though a new task would be refused with that: {said}" if kept else ""
+    )
 
 
 def _fresh(task: Task, *, keep: bool) -> dict[str, Any]:

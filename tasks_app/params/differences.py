@@ -43,7 +43,7 @@ def differences(new: TaskParams, stored: Mapping[str, Any], taken_over: Collecti
     `taken_over`: keys that running again takes from the submission.
     """
     try:
-        old = parse(dict(stored))
+        old = parse(dict(stored), stored=True)
     except ParamErrors:
         return Differences()
     work = [what for what, one, other in _compared(new, old) if one != other]

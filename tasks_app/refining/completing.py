@@ -41,4 +41,4 @@ def fill_step(raw: Raw, step: str, **values: Any) -> None:
 
 def completed(params: TaskParams, raw: Raw) -> TaskParams:
     """Checked parameters of a changed dictionary; the same object when nothing changed. Raises ParamErrors."""
-    return params if raw == dict(params.raw) else parse(raw)
+    return params if raw == dict(params.raw) else parse(raw, stored=params.stored)

@@ -63,7 +63,7 @@ def with_results(params: TaskParams, results: Mapping[str, str]) -> TaskParams:
 
     Raises CannotRefine for a name that it did not find, ParamErrors when the result is no valid dictionary.
     """
-    return parse(fill_marks(params.raw, results))
+    return parse(fill_marks(params.raw, results), stored=params.stored)
 
 
 def fill_marks(raw: Mapping[str, Any], results: Mapping[str, str]) -> dict[str, Any]:

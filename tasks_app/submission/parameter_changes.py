@@ -29,12 +29,11 @@ from tasks_app.params.kept_names import named_sites
 from tasks_app.params.keys import KEYS
 from tasks_app.params.kinds import check_value, names_of
 from tasks_app.params.resubmission import ATTRIBUTES, RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
-from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
 from tasks_app.refining.offered import check_offered
 from tasks_app.submission import command_queue, sandboxes
 from tasks_app.submission.assignment import check_share
-from tasks_app.submission.rehearsal import rehearse
+from tasks_app.submission.rehearsal import check_changed
 from tasks_app.submission.resource_typing import with_type
 
 
@@ -57,7 +56,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     task = Task.objects.select_for_update().get(pk=task_id)
     stored = TaskParams.objects.get(pk=task_id)
     changed = apply_changes(stored.params, changes)
-    rehearse(parse(changed), task)
+    check_changed(stored.params, changed, task)
     if no := sandboxes.refusal_again(task_id, task.user, stored.params, changes):
         faults = Faults()
         faults.add("fixedSandbox", "sandbox", sentence(no))

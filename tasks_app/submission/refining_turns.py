@@ -30,7 +30,8 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
     task = Task.objects.get(pk=task_id)
     parent, found_before = _parent_of(task), results_of(task_id)
     try:
-        params = parse(TaskParams.objects.get(pk=task_id).params)
+        # What it was accepted with stays when it runs again: changes were compared with it when they were given.
+        params = parse(TaskParams.objects.get(pk=task_id).params, stored=task.status == TaskStatus.REREFINE)
         check_offered(params, task.vo)
         namesake = _namesake_of(task, params)
         if namesake is not None:
@@ -52,7 +53,8 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
         refined = _check_names(task, found)
         if task.status == TaskStatus.REREFINE:
             refined = rerefining.with_kept(task, refined)
-        check_refined(refined.task)
+        if not params.stored:
+            check_refined(refined.task)
         refined = assignment.placed(refined, params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
@@ -18,9 +19,9 @@ from tasks_app.configured.site_limits import most_records
 from tasks_app.models import Task
 from tasks_app.params import commandline
 from tasks_app.params.clientwords import is_from_client, option_of
-from tasks_app.params.faults import Faults
+from tasks_app.params.faults import Faults, FieldError, ParamErrors
 from tasks_app.params.rules import amount
-from tasks_app.params.schema import TaskParams
+from tasks_app.params.schema import TaskParams, parse
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining import offered
 from tasks_app.refining.base import CannotRefine, NotYet, Policy, refine, refiner_for
@@ -61,9 +62,13 @@ def policy_of(task: Task) -> Policy:
 
 
 def check_offered(params: TaskParams, vo: str | None) -> None:
-    """Raises ParamErrors when the task asks for a step that this site cannot take, calls its jobs merge jobs, or is too large."""
+    """Raises ParamErrors when the task asks for a step that this site cannot take, calls its jobs merge jobs, or is too large.
+
+    Of a task that exists only the last is asked: the others have come since it was submitted.
+    """
     faults = Faults()
-    offered.check_offered(params.raw, faults)
+    if not params.stored:
+        offered.check_offered(params.raw, faults)
     amount(params, most_records(vo), faults)
     faults.raise_if_any()
 
@@ -88,9 +93,35 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
         faults = Faults()
         faults.add("", "refining", sentence(exc))
         faults.raise_if_any()
-    offered.check_refined(refined.task)
+    if not params.stored:
+        offered.check_refined(refined.task)
     said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
     return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
+
+
+def check_changed(stored: Mapping[str, Any], changed: Mapping[str, Any], task: Task) -> list[str]:
+    """Rehearse a task that exists with changed parameters, or with its own.
+
+    What a new task would be refused with, and this one was submitted with, is no fault of the changes: returns it, as
+    sentences. Raises ParamErrors with all others.
+    """
+    params = parse(changed, stored=True)  # what cannot be read at all cannot be kept
+    wrong = _refused(changed, params, task)
+    if wrong:
+        old = _refused(stored, params if changed == stored else parse(stored, stored=True), task)
+        known = {(fault.field, fault.rule) for fault in old}
+        if new := tuple(fault for fault in wrong if (fault.field, fault.rule) not in known):
+            raise ParamErrors(new)
+    rehearse(params, task)
+    return [f"{fault.field or 'task parameters'}: {fault.message}" for fault in wrong]
+
+
+def _refused(raw: Mapping[str, Any], params: TaskParams, task: Task) -> list[FieldError]:
+    """What a new task with these parameters, which can be read, would be refused with."""
+    faults = Faults()
+    faults.take(lambda: parse(raw))
+    faults.take(lambda: check_offered(replace(params, stored=False), task.vo))
+    return faults.found
 
 
 def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list[str]:

@@ -96,6 +96,49 @@ def test_a_task_that_was_taken_with_no_failure_at_all_is_tried_and_counted() -> 
     assert status(made) == "aborted" and flow_invariants.find() == []
 
 
+NO_STEP = "retryRamMax: It has no effect without retryRamStep or retryRamOffset"
+
+
+def older_task() -> int:
+    """A finished task with parameters that did not go together, and were taken all the same."""
+    made = finished_task("lab.t.in.00001")
+    row = TaskParams.objects.get(pk=made)
+    row.params |= {"retryRamMax": 4000, "altStageOut": "on"}
+    row.save()
+    return made
+
+
+@pytest.mark.parametrize("changes", [{}, {"nFilesPerJob": 2}])
+def test_a_task_runs_again_with_parameters_that_a_new_one_would_be_refused_with(changes: dict[str, Any]) -> None:
+    made = older_task()
+    said = run_again(made, **changes).answer or ""
+    assert "it keeps what it was submitted with, though a new task would be refused with that: " in said
+    assert NO_STEP in said and "altStageOut" in said
+    assert status(made) == "done"
+
+
+def test_changes_that_do_not_go_with_what_a_task_was_submitted_with_are_refused_alone() -> None:
+    made = older_task()
+    refused = command(made, "incexec", parameters={"changes": {"retryRamStep": 5000}})
+    assert refused.status == "refused" and (refused.answer or "").startswith(f"the changes do not fit task {made}: ")
+    assert "below retryRamStep (5000)" in (refused.answer or "") and "altStageOut" not in (refused.answer or "")
+    assert status(made) == "finished"
+
+
+def test_a_task_whose_parameters_cannot_be_read_any_more_is_not_broken_by_running_again() -> None:
+    made = finished_task("lab.t.in.00001")
+    row = TaskParams.objects.get(pk=made)
+    row.params["maxFailure"] = 0
+    row.save()
+    refused = command(made, "incexec")
+    assert refused.status == "refused" and f"task {made} cannot run again as it is: maxFailure: " in (
+        refused.answer or ""
+    )
+    assert status(made) == "finished"
+    run_again(made, maxFailure=2)
+    assert status(made) == "done"
+
+
 @pytest.mark.parametrize("again", ["retry", "incexec"])
 def test_a_failed_task_is_retried_or_runs_again(again: str) -> None:
     made = finished_task(*(f"lab.t.in.{n:05d}" for n in range(4)))
