@@ -45,18 +45,19 @@ def sentence(seconds: float) -> str:
 class _Turn:
     """The turn that the main thread of this process is in."""
 
-    def __init__(self, agent: str, task_id: int) -> None:
+    def __init__(self, agent: str, task_id: int, most_s: float | None) -> None:
         self.agent, self.task_id = agent, task_id
+        self.limit = limit_s() if most_s is None else min(most_s, limit_s())
         self.began = time.monotonic()
         self.outer, _ = signal.getitimer(signal.ITIMER_REAL)
         # A shorter timer of others stays in force instead.
-        self.is_timed = not self.outer or limit_s() < self.outer
+        self.is_timed = not self.outer or self.limit < self.outer
         pulse = os.environ.get(PULSE)
         self.path = Path(f"{pulse}{_IN_HAND}{os.getpid()}") if pulse else None
 
     def wind(self) -> None:
         """From now on it may take its time, but not beyond what all of it may, or what others allow."""
-        used, limit = time.monotonic() - self.began, limit_s()
+        used, limit = time.monotonic() - self.began, self.limit
         left = max(min(limit, limit * IN_ALL - used, self.outer - used if self.outer else limit), 0.001)
         if self.is_timed:
             signal.setitimer(signal.ITIMER_REAL, left)
@@ -80,13 +81,14 @@ _now: _Turn | None = None
 
 
 @contextmanager
-def turn(agent: str, task_id: int) -> Iterator[None]:
-    """One task's turn. Raises TurnTooLongError within what takes too long; only in the main thread of a process."""
+def turn(agent: str, task_id: int, most_s: float | None = None) -> Iterator[None]:
+    """One task's turn, which may be limited to `most_s`. Raises TurnTooLongError within what takes too long; only in the main
+    thread of a process."""
     global _now
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    outside, mine = _now, _Turn(agent, task_id)
+    outside, mine = _now, _Turn(agent, task_id, most_s)
     before = signal.signal(signal.SIGALRM, _over) if mine.is_timed else None
     _now = mine
     mine.wind()
@@ -105,7 +107,7 @@ def turn(agent: str, task_id: int) -> Iterator[None]:
 
 
 def _over(number: int, frame: FrameType | None) -> None:
-    raise TurnTooLongError(sentence(limit_s()))
+    raise TurnTooLongError(sentence(limit_s() if _now is None else _now.limit))
 
 
 def renewed() -> None:

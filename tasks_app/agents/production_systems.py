@@ -9,10 +9,9 @@ from django.db import OperationalError
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
-from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from jedisite.vocabulary.words import plural
-from tasks_app.messaging import foreign_sessions, production_systems, states_back
+from tasks_app.messaging import foreign_sessions, production_systems, role_turns, states_back
 
 LIMIT = 200
 MESSAGES = 5000
@@ -26,8 +25,10 @@ def run(
     messages: int = MESSAGES,
     now: datetime | None = None,
     longest: timedelta = foreign_sessions.LONGEST,
+    for_s: float = role_turns.FOR_EACH_S,
 ) -> Pass:
-    """Serve rows that wait, tasks before commands. Two of these may run at once: each passes over what the other holds.
+    """Serve rows that wait: tasks, commands, and tasks whose check takes long, each kind for `for_s` seconds and a row at least.
+    Two of these may run at once: each passes over what the other holds.
 
     Sessions of production systems that hold locks for `longest` are ended first.
     """
@@ -36,33 +37,20 @@ def run(
     notes += [f"the site cannot end sessions of {role} that hold locks: grant it that role" for role in beyond]
     try:
         with foreign_sessions.impatient(PATIENCE):
-            return _serve(limit, messages, now or timezone.now(), notes)
+            return _serve(limit, messages, now or timezone.now(), for_s, notes)
     except OperationalError as exc:
         if not isinstance(exc.__cause__, LockNotAvailable):
             raise
         return Pass(0, "; ".join([*notes, "another session has what is to be written: it waits"]))
 
 
-def _serve(limit: int, messages: int, now: datetime, notes: list[str]) -> Pass:
-    roles, served = production_systems.roles_that_wait(), 0
-    refused: list[str] = []
-    for serve in (lambda role: production_systems.import_next(role, now), production_systems.give_next_command):
-        # A row of each role in turn, and as many commands as tasks: a flood of one delays no other.
-        left, until = list(roles), served + limit
-        while left and served < until:
-            role = left.pop(0)
-            if (done := serve(role)) is not None:
-                left.append(role)
-                served += 1
-                refused += [done.row] if done.error else []
-                renew_lease()
+def _serve(limit: int, messages: int, now: datetime, for_s: float, notes: list[str]) -> Pass:
+    served, more = role_turns.serve_waiting(limit, now, for_s)
     read, written = states_back.write_states(messages)
     written += states_back.write_answers()
-    waiting = production_systems.rows_without_account()
-    notes += [
-        f"{plural(len(refused), 'row')} refused: {production_systems.first_of(refused)}" if refused else "",
-    ]
-    if waiting:
+    if refused := [one.row for one in served if one.error]:
+        notes.append(f"{plural(len(refused), 'row')} refused: {production_systems.first_of(refused)}")
+    if waiting := production_systems.rows_without_account():
         names = production_systems.first_of(production_systems.roles_without_account())
         notes.append(f"{plural(waiting, 'row waits', 'rows wait')} for an account of its role: {names}")
-    return Pass(served + written, "; ".join(filter(None, notes)), more=served >= limit or read == messages)
+    return Pass(len(served) + written, "; ".join(notes), more=more or read == messages)

@@ -6,7 +6,7 @@ account that has the name of the row's role of the database.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -34,18 +34,23 @@ ME: Final = "production_systems"
 LONGEST_ANSWER: Final = 4000
 MOST_NAMED: Final = 5
 """Rows and roles that the agent's page names of each kind."""
+QUICK_S: Final = 5.0
+"""A row of T_TASK whose check takes longer comes last: it is checked again, and may then take as long as any task's turn."""
+SLOW: Final = f"Its check takes longer than {QUICK_S:g} s: it is imported after all rows that are quicker."
 REFUSED: Final = "broken"
 """What T_TASK says of a row that became no task, as JEDI says of a task that could never run."""
 
 _ACCOUNT = "EXISTS (SELECT 1 FROM auth_user u WHERE u.username = d.db_role AND u.is_active)"
-# The oldest row of one role. What is longer than a request may be is not even read.
+# The oldest row of one role, of those that are quick or of those that are slow. What is longer than a request may be is not
+# even read.
 _NEXT_TASK = f"""
 SELECT d.taskid, CASE WHEN octet_length(d.jedi_task_parameters) <= %(most)s THEN d.jedi_task_parameters END,
        d.taskname, d.username, d.vo, d.prodsourcelabel, d.priority, nullif(nullif(d.parent_tid, d.taskid), 0),
        EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.taskid) AS is_used
-  FROM t_task d WHERE d.status = 'waiting' AND d.db_role = %(role)s AND {_ACCOUNT}
+  FROM t_task d WHERE d.status = 'waiting' AND d.db_role = %(role)s AND (d.error = %(said)s) = %(slow)s AND {_ACCOUNT}
  ORDER BY d.taskid LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608 - constants
+_PUT_LAST = "UPDATE t_task SET error = %s WHERE taskid = %s"
 _TASK_ANSWERED = """UPDATE t_task SET status = %(status)s, error = %(error)s, timestamp = %(now)s, imported = %(imported)s,
        current_priority = (SELECT t.currentpriority FROM jedi_tasks t WHERE t.jeditaskid = taskid AND %(imported)s IS NOT NULL)
  WHERE taskid = %(task)s"""
@@ -121,15 +126,25 @@ def roles_that_wait() -> list[str]:
         return [role for (role,) in cursor.fetchall()]
 
 
-def import_next(role: str, now: datetime) -> Served | None:
-    """Make the next row of a role in T_TASK a task, or refuse it with a sentence. None when no row waits for that."""
+def import_next(role: str, now: datetime, *, slow: bool = False) -> Served | None:
+    """Make the next row of a role in T_TASK a task, or refuse it with a sentence. None when no row waits for that.
+
+    A row whose check takes longer than `QUICK_S` is put last, with a sentence; `slow`: the next one of those.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_NEXT_TASK, {"role": role, "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE})
+        values = {"role": role, "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE, "said": SLOW, "slow": slow}
+        cursor.execute(_NEXT_TASK, values)
         row = cursor.fetchone()
         if row is None:
             return None
         task_id, text, *columns, is_used = row
-        error = _answer_to(task_id, lambda: _import(task_id, role, text, columns, is_used))
+        named = f"task {task_id} of {role}"
+        try:
+            limit = None if slow else QUICK_S
+            error = _answer_to(task_id, lambda: _import(task_id, role, text, columns, is_used), limit)
+        except TurnTooLongError:
+            cursor.execute(_PUT_LAST, [SLOW, task_id])
+            return Served(named)
         cursor.execute(
             _TASK_ANSWERED,
             {
@@ -140,7 +155,7 @@ def import_next(role: str, now: datetime) -> Served | None:
                 "imported": None if error else now,
             },
         )
-    return Served(f"task {task_id} of {role}", error)
+    return Served(named, error)
 
 
 def _import(task_id: int, role: str, text: str | None, columns: list[Any], is_used: bool) -> None:
@@ -195,13 +210,14 @@ def _give(role: str, task_id: int, word: str, comment: str, text: str | None) ->
     return command_queue.give_command(task_id, command, by=caller.name, reason=comment, parameters=checked).pk
 
 
-def _answer_to(task_id: int, work: Any) -> str:
+def _answer_to(task_id: int, work: Callable[[], object], most_s: float | None = None) -> str:
     """Do the work, or leave nothing of it behind and return the sentence why not.
 
-    What the database is to blame for, such as a deadlock, is nobody's refusal: it is raised, and the row waits as before.
+    Raises TurnTooLongError when the work takes longer than `most_s`, where that is given. What the database is to blame for,
+    such as a deadlock, is nobody's refusal: it is raised, and the row waits as before.
     """
     try:
-        with transaction.atomic(), turn(ME, task_id):
+        with transaction.atomic(), turn(ME, task_id, most_s):
             work()
     except ParamErrors as exc:
         return str(exc)[:LONGEST_ANSWER]  # begins with the name of a field, which is case-sensitive
@@ -210,6 +226,8 @@ def _answer_to(task_id: int, work: Any) -> str:
     except OperationalError:
         raise
     except (Exception, TurnTooLongError) as exc:
+        if isinstance(exc, TurnTooLongError) and most_s is not None:
+            raise
         log.exception("production_systems.failed", task=task_id)
         return f"An unexpected error stopped this: {sentence_of(exc)}"
     return ""

@@ -499,7 +499,9 @@ def test_a_row_that_takes_too_long_is_refused_once_and_the_others_go_on(
     with superuser() as holder, holder.transaction():
         holder.execute("SELECT pg_advisory_xact_lock(hashtextextended('task name lab.slow', 0))")
         settings.JEDI_TURN_S = 0.5
-        assert rows.import_next(deft.name, NOW)
+        assert rows.import_next(deft.name, NOW) == rows.Served(f"task {slow} of {deft.name}")
+        assert deft.row(slow) == ["waiting", rows.SLOW], "it comes last, and may take longer then"
+        assert rows.import_next(deft.name, NOW, slow=True)
         caplog.clear()  # that was an error, and is the only one
         settings.JEDI_TURN_S = long
         serve()
@@ -507,6 +509,29 @@ def test_a_row_that_takes_too_long_is_refused_once_and_the_others_go_on(
     assert (status_of_slow, deft.row(other)[0]) == ("broken", "registered") and again == ""
     assert "it took longer than the 0.5 s that one task may take" in why
     assert list(Task.objects.values_list("id", flat=True)) == [other]
+
+
+def test_slow_rows_come_last_and_a_pass_has_an_end(
+    deft: System, make_system: Callable[..., System], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prod = make_system()
+    slow = deft.submit(*(wanted(f"lab.slow{number}", uniqueTaskName=True) for number in range(2)))
+    (other,), (last,) = prod.submit(wanted("lab.other")), deft.submit(wanted("lab.last"))
+    deft.command(last, "pause")
+    monkeypatch.setattr(rows, "QUICK_S", 2.0)
+    with superuser() as holder, holder.transaction():
+        for number in range(2):
+            holder.execute(f"SELECT pg_advisory_xact_lock(hashtextextended('task name lab.slow{number}', 0))")
+        done = [rows.import_next(deft.name, NOW) for _ in range(3)]
+        assert [found and found.error for found in done] == [""] * 3
+        assert [deft.row(number) for number in slow] == [["waiting", rows.SLOW]] * 2
+    assert (deft.row(last)[0], prod.row(other)[0]) == ("registered", "waiting")
+    # With no time left a row of each kind is served, the slow ones by one.
+    assert production_systems.run(now=NOW, for_s=0).more
+    assert [deft.row(number)[0] for number in slow] == ["registered", "waiting"]
+    assert (prod.row(other)[0], deft.answers(last)) == ("registered", [["pauseing", "given", ""]])
+    assert production_systems.run(now=NOW, for_s=0).more
+    assert deft.row(slow[1])[0] == "registered" and not production_systems.run(now=NOW).more
 
 
 def test_messages_stay_until_they_are_written_back(deft: System) -> None:
