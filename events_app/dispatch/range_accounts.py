@@ -11,7 +11,6 @@ import psycopg
 from django.db import transaction
 
 from events_app.dispatch.ownership import SHOWN, shown
-from events_app.dispatch.storage_numbers import Storages
 from events_app.lifecycle.range_reports import (
     AT_WORK,
     AT_WORK_FINE,
@@ -24,6 +23,7 @@ from events_app.lifecycle.range_reports import (
     lock_reporters,
     states_of,
 )
+from events_app.lifecycle.storage_numbers import Storages
 from events_app.lifecycle.zip_rows import StoredZip, zip_rows
 from events_app.rules.event_states import is_said_before
 from events_app.rules.range_ids import RangeId

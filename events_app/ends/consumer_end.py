@@ -65,6 +65,9 @@ def end(turn: Turn, ending: Ending) -> Outcome:
     left = what_is_left(turn.cursor, job.task_id, job.jobset_id, ids, accepts_partial=rules.accepts_partial)
     facts = facts_of(job, ended, left, rules, is_last=not others)
     verdict = decide(facts)
+    lost = jobset_ranges.corrupt_what_lies_nowhere(turn.cursor, job.task_id, ids) if verdict in MERGES else 0
+    if lost:
+        verdict = Verdict.UNREADABLE
     follows = _follow(turn, job, verdict, ids, theirs)
     became = outcome(verdict, facts)
     assert became is not None
@@ -78,7 +81,7 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         _fail_jobset(turn, job, ids, theirs, rules)
     elif follows is None and members:
         hand_over(turn.cursor, job.task_id, theirs, (others or theirs[1:])[0])
-    sentence = _sentence(verdict, became, facts, follows)
+    sentence = _nowhere(lost) if lost else _sentence(verdict, became, facts, follows)
     return told(said, job, _as_before(said, job, became, facts, turn.queues.get(job.site, AtQueue())), sentence)
 
 
@@ -111,10 +114,10 @@ def _follow(turn: Turn, job: EventJob, verdict: Verdict, files: list[int], their
         return new
     if verdict not in MERGES:
         return None
-    copy = merge_making.merge_copy(turn.cursor, job, theirs)
+    copy = merge_making.merge_copy(turn.cursor, job, theirs, files)
     new = turn.copy(job.task_id, copy, f"all ranges of jobset {job.jobset_id} are decided")
     hand_over(turn.cursor, job.task_id, theirs, new)
-    merge_making.give_inputs(turn.cursor, job.task_id, new, files)
+    merge_making.begin(turn.cursor, job, new, files)
     turn.tell(job.task_id, theirs[1:], jobset_lines.UNUSED, new)
     return new
 
@@ -166,6 +169,11 @@ def told(said: Outcome, job: EventJob, became: ConsumerEnd, sentence: str) -> Ou
         stored=tuple(pair for pair in said.stored if pair[0].type in LOG_TYPES),
         has_files=became.status != JobStatus.MERGING,
     )
+
+
+def _nowhere(ranges: int) -> str:
+    said = plural(ranges, "range was", "ranges were")
+    return f"nothing can be merged: {said} reported as finished without a file and without a storage"
 
 
 def _sentence(verdict: Verdict, became: ConsumerEnd, facts: ConsumerFacts, follows: int | None) -> str:

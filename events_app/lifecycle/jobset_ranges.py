@@ -5,14 +5,18 @@ The caller holds the jobset (`ends.jobset_facts.hold`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any, Final
 
 import psycopg
 
-from events_app.lifecycle.range_moves import after, before, is_in
+from events_app.lifecycle.range_moves import RANGES, after, before, is_in
 from events_app.rules.event_states import EventAct, EventStatus
 from jedisite.database.sql import numbers
+
+_RANGE: Final = re.compile(r"([0-9]+)-([0-9]+)-[0-9]+$")
+"""The file and the first event of a range, at the end of its id."""
 
 # ruff: noqa: S608 - every piece is a constant of ours
 # What is ready is locked in the order in which it is handed out, what is handed out in that in which it is reported.
@@ -49,10 +53,21 @@ SELECT c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
    AND {is_in({EventStatus.FATAL}, "e.")}
  GROUP BY c.datasetid
 """
+# Of outputs that lie on their own the whole block is processed again.
 _CORRUPT: Final = f"""
-UPDATE jedi_events SET status = {after(EventAct.CORRUPT)}
- WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND ziprow_id = ANY(%(zips)s::bigint[])
-   AND {before(EventAct.CORRUPT)}
+UPDATE jedi_events e SET status = {after(EventAct.CORRUPT)}
+ WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.CORRUPT, row="e.")}
+   AND (ziprow_id = ANY(%(zips)s::bigint[]) OR ziprow_id IS NULL AND EXISTS (
+        SELECT FROM unnest(%(of_files)s::bigint[], %(firsts)s::bigint[]) l (file, first)
+         WHERE l.file = e.fileid AND l.first BETWEEN e.def_min_eventid AND e.def_max_eventid))
+"""
+_NOWHERE: Final = f"""
+WITH nowhere AS (
+    UPDATE jedi_events SET status = {after(EventAct.CORRUPT)}
+     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.CORRUPT)}
+       AND ziprow_id IS NULL AND objstore_id IS NULL
+    RETURNING {RANGES} AS ranges)
+SELECT coalesce(sum(ranges), 0) FROM nowhere
 """
 
 
@@ -84,7 +99,25 @@ def given_up(cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: C
     return {dataset: int(events) for dataset, events in cursor.fetchall()}
 
 
-def corrupt(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], zips: Collection[int]) -> int:
-    """What lies in these zip files, given as rows of `job_files`, cannot be read. Returns how many blocks that are."""
-    cursor.execute(_CORRUPT, {"task": task_id, "files": numbers(files), "zips": numbers(zips)})
+def corrupt(
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    files: Collection[int],
+    zips: Collection[int],
+    loose: Collection[str] = (),
+) -> int:
+    """What lies in these zip files, given as rows of `job_files`, cannot be read, nor can outputs that lie on their own,
+    whose names end with the ids of their ranges. Returns how many blocks that are."""
+    ids = [tuple(map(int, found.groups())) for lfn in loose if (found := _RANGE.search(lfn))]
+    of_loose = {"of_files": numbers(file for file, _ in ids), "firsts": numbers(first for _, first in ids)}
+    cursor.execute(_CORRUPT, {"task": task_id, "files": numbers(files), "zips": numbers(zips), **of_loose})
     return cursor.rowcount
+
+
+def corrupt_what_lies_nowhere(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> int:
+    """What is done of these files and was reported without a file and without a storage cannot be read. Returns how many
+    ranges that are."""
+    cursor.execute(_NOWHERE, {"task": task_id, "files": numbers(files)})
+    row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])

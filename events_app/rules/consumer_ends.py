@@ -63,6 +63,8 @@ class Verdict(Enum):
     RETRY_WITHOUT_RESULT = 8
     BAD_STATUS = 9
     MERGE_OF_OTHERS = 10
+    UNREADABLE = 11
+    """PanDA has no such code: all is decided, and nobody knows where the outputs of some ranges are."""
 
 
 V = Verdict
@@ -96,6 +98,7 @@ _ENDS: Final[Mapping[Verdict, ConsumerEnd]] = MappingProxyType(
         V.LAST_FAILED: ConsumerEnd(JobStatus.FAILED, "", LAST_OF_ALL),
         V.ALL_FAILED: ConsumerEnd(JobStatus.FAILED, "", ALL_RANGES_FAILED),
         V.RETRY_WITHOUT_RESULT: ConsumerEnd(JobStatus.CLOSED, "es_noevent", NO_EVENT),
+        V.UNREADABLE: ConsumerEnd(JobStatus.FAILED, "", INCONSISTENT),
         V.BAD_STATUS: ConsumerEnd(JobStatus.CLOSED, "es_badstatus", WRONG_STATUS),
     }
 )

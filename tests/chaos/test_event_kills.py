@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from django.db import connection, connections, transaction
 
+from brokerage_app.models import StorageEndpoint
 from events_app.dispatch import handing_ranges, range_accounts
 from events_app.lifecycle import range_handout
 from events_app.models import Event
@@ -42,6 +43,8 @@ FILES = 4
 EVENTS_A_FILE = cases(2_000, full=25_000)
 KILLS = cases(16, full=50)
 A_CALL = 100
+STORE = 4711
+"""The number of the storage where outputs of ranges lie."""
 FAILS_ONE_IN = 200
 LOCK = " FOR UPDATE"
 ROUNDS = 20 * KILLS
@@ -71,7 +74,7 @@ def _take_all(job: Described, chance: random.Random, file: int) -> None:
         ids = [one["eventRangeID"] for one in ranges]
         _write(file, "handed", ids)
         said = [(one, "failed" if chance.randrange(FAILS_ONE_IN) == 0 else "finished") for one in ids]
-        items = [{"eventRangeID": one, "eventStatus": word} for one, word in said]
+        items = [{"eventRangeID": one, "eventStatus": word, "objstoreID": STORE} for one, word in said]
         answer = range_accounts.account(items, proof(job))
         done = [one for (one, word), took in zip(said, answer.answers, strict=True) if took and word == "finished"]
         _write(file, "finished", done)
@@ -135,6 +138,7 @@ def lose_jobs_of(number: int) -> None:
 
 def make_task() -> int:
     add_queue(catchall="", job_seed="all")
+    StorageEndpoint.objects.create(name="EVENTS", site_name="ELSEWHERE", path="/events", number=STORE)
     add_dataset("lab.events", FILES, events=EVENTS_A_FILE)
     made = submit(
         parameters(

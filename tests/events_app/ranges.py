@@ -51,4 +51,5 @@ def rows() -> list[tuple[Any, ...]]:
     )
 
 
-FINISHED = RangeReport(EventStatus.FINISHED)
+FINISHED = RangeReport(EventStatus.FINISHED, objstore_id=12)
+"""With the storage where its output lies."""

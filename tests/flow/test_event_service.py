@@ -313,7 +313,9 @@ def test_a_task_of_events_runs_from_its_ranges_to_its_merged_output() -> None:
         if row.event_service == 1:
             with hot_cursor() as cursor:
                 take(cursor, made, 10, "pandaid = %(job)s", {"job": row.id})
-            Event.objects.filter(job_id=row.id, status=int(EventStatus.SENT)).update(status=int(EventStatus.FINISHED))
+            Event.objects.filter(job_id=row.id, status=int(EventStatus.SENT)).update(
+                status=int(EventStatus.FINISHED), objstore_id=12
+            )
             Job.objects.filter(pk=row.id).update(events=25)
         pilot.end(job)
         settle()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brokerage_app.models import Queue
+from brokerage_app.models import Queue, StorageEndpoint
 from events_app.agents import jumbo_jobs
 from events_app.dispatch.handing_ranges import hand_out
 from events_app.dispatch.range_accounts import account
@@ -54,7 +54,8 @@ def take(job: dict[str, Any], wanted: int) -> list[str]:
 
 
 def finish(ids: Sequence[str], job: dict[str, Any], word: str = "finished") -> None:
-    account([{"eventRangeID": one, "eventStatus": word} for one in ids], proof(job))
+    store, _ = StorageEndpoint.objects.get_or_create(name="EVENTS", site_name="ELSEWHERE", path="/events")
+    account([{"eventRangeID": one, "eventStatus": word, "objstoreID": store.number} for one in ids], proof(job))
 
 
 def start(site: str, number: int = 1) -> list[dict[str, Any]]:

@@ -271,7 +271,7 @@ def test_one_that_never_began_is_closed_and_others_go_on(jobset_of: Make) -> Non
 
 def test_a_consumer_whose_ranges_were_done_before_goes_to_its_merge(jobset_of: Make) -> None:
     jobset = jobset_of(rules="ND=1", special_handling="eventservice,at")
-    Event.objects.update(status=S.DONE, job_id=77)
+    Event.objects.update(status=S.DONE, job_id=77, objstore_id=12)
     assert ends(jobset.first) == ("closed", "es_merge", 112)
     assert jobset.owner() == follower(jobset.first)
     assert Job.objects.get(pk=follower(jobset.first)).special_handling == "at,esmerge"

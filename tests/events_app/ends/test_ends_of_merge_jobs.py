@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from brokerage_app.models import GlobalShare
+from brokerage_app.models import GlobalShare, Queue, QueueActivity, StorageEndpoint
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
-from tasks_app.models import Job, JobFile, JobOutputReport, JobParams
+from tasks_app.models import File, Job, JobFile, JobOutputReport, JobParams, Task, TaskParams
 from tests.events_app.jobsets import Jobset, books_lines, check, ends, follower, merged, said_of, works
 from tests.events_app.ranges import DATASET, FINISHED, JOBSET, TASK
 
@@ -134,6 +134,128 @@ def test_ranges_of_a_zip_file_that_cannot_be_read_are_corrupted(
     assert blocks(jobset) == [(1, others), (11, S.CORRUPTED)]
 
 
+def not_copied(jobset: Jobset, merge: int) -> list[tuple[int, int]]:
+    """A merge job cannot copy a file. The ranges of the jobset then."""
+    diag = "failed to transfer files: z2.zip"
+    Job.objects.filter(pk=merge).update(pilot_error_code=1099, pilot_error_diag=diag)
+    merged(merge, "failed")
+    return blocks(jobset)
+
+
+def test_a_zip_file_that_three_merge_jobs_could_not_copy_cannot_be_read(
+    jobset_of: Make, make_job: Callable[..., Job]
+) -> None:
+    jobset = jobset_of(rules="ND=1")
+    merge = two_zips(jobset)
+    for number, diag in ((1099, "z2.zip"), (1099, "z1.zip"), (1098, "z2.zip")):
+        make_job(task_id=TASK, event_service=2, status="failed", pilot_error_code=number, pilot_error_diag=diag)
+    assert not_copied(jobset, merge) == [(1, S.DONE), (11, S.DONE)], "it is the second one"
+
+
+def test_a_zip_file_that_could_not_be_copied_for_the_third_time_is_redone(
+    jobset_of: Make, make_job: Callable[..., Job]
+) -> None:
+    jobset = jobset_of(rules="ND=1")
+    merge = two_zips(jobset)
+    for _ in range(2):
+        make_job(task_id=TASK, event_service=2, status="failed", pilot_error_code=1099, pilot_error_diag="z2.zip")
+    assert not_copied(jobset, merge) == [(1, S.DONE), (11, S.CORRUPTED)]
+
+
+@pytest.fixture
+def storage() -> StorageEndpoint:
+    return StorageEndpoint.objects.create(name="EVENTS", site_name="STORE", path="/events", number=12)
+
+
+def test_what_lies_in_no_zip_file_is_read_at_its_storage_and_is_redone_when_it_is_not_there(
+    jobset_of: Make, storage: StorageEndpoint
+) -> None:
+    jobset = jobset_of(20, rules="ND=1")
+    works(jobset.first, 1, {1: FINISHED})
+    Event.objects.filter(status=S.FINISHED).update(path_convention=7)
+    works(jobset.first, 1, {11: FINISHED})
+    ends(jobset.first)
+    merge = follower(jobset.first)
+    inputs = JobFile.objects.filter(job_id=merge, type="zipinput").order_by("lfn")
+    first, second = (f"out.000001.root.{TASK}-{jobset.first}-{jobset.file.id}-{one}-3" for one in (1, 11))
+    assert [(row.lfn, row.scope, row.destination_se) for row in inputs] == [
+        (first, "transient", "12/7"),
+        (second, "transient", "12"),
+    ]
+    assert {(row.surl or "").rpartition("/")[0].partition("/events/")[0] for row in inputs} == {"file://localhost"}
+    assert (inputs[1].surl or "").endswith(second)
+    inputs.filter(lfn=second).update(status="corrupted")
+    merged(merge, "failed")
+    assert blocks(jobset) == [(1, S.DONE), (11, S.CORRUPTED)]
+
+
+@pytest.mark.parametrize(("rules", "others"), [("", S.DISCARDED), ("ND=1", S.DONE)])
+def test_outputs_that_lie_nowhere_are_not_merged_and_the_job_says_why(
+    jobset_of: Make, rules: str, others: EventStatus
+) -> None:
+    jobset = jobset_of(20, rules=rules)
+    works(jobset.first, 1, {1: FINISHED})
+    works(jobset.first, 1, {11: FINISHED._replace(objstore_id=None)})
+    assert ends(jobset.first) == ("failed", None, 124)
+    assert Job.objects.get(pk=jobset.first).task_buffer_error_diag == (
+        "nothing can be merged: 1 range was reported as finished without a file and without a storage"
+    )
+    assert blocks(jobset) == [(1, others), (11, S.CORRUPTED)]
+    jobset.file.refresh_from_db()
+    assert (jobset.file.status, jobset.file.failed_attempt) == ("ready", 1)
+    check()
+
+
+def test_a_merge_job_that_has_not_read_all_that_is_done_has_failed(jobset_of: Make) -> None:
+    jobset = jobset_of(rules="ND=1")
+    merge = two_zips(jobset)
+    JobFile.objects.filter(job_id=merge, lfn="z2.zip").delete()
+    assert merged(merge) == ("failed", None, 124)
+    assert "2 ranges that are done were none of its inputs" in (Job.objects.get(pk=merge).task_buffer_error_diag or "")
+    assert {status for _, status in blocks(jobset)} == {S.DONE}
+    jobset.file.refresh_from_db()
+    assert jobset.file.status == "ready"
+    check()
+
+
+@pytest.mark.parametrize(("before", "failed", "after"), [(None, 1, 6), (3, 0, 3), (9, 2, 7)])
+def test_a_file_that_is_merged_may_fail_five_times_more(
+    jobset_of: Make, before: int | None, failed: int, after: int
+) -> None:
+    jobset = jobset_of()
+    File.objects.filter(pk=jobset.file.id).update(max_failure=before, failed_attempt=failed)
+    two_zips(jobset)
+    jobset.file.refresh_from_db()
+    assert jobset.file.max_failure == after
+
+
+@pytest.mark.parametrize(
+    ("catchall", "bound", "where"),
+    [
+        ("", None, "NEAR"),
+        ("localEsMerge", None, "SITE_A"),
+        ("localEsMergeNC", None, "SITE_A"),
+        ("", "SITE_A", "SITE_A"),
+    ],
+)
+def test_a_merge_job_runs_near_its_inputs_unless_its_queue_keeps_it(
+    jobset_of: Make, storage: StorageEndpoint, catchall: str, bound: str | None, where: str
+) -> None:
+    jobset = jobset_of(10)
+    TaskParams.objects.update_or_create(pk=jobset.task.id, defaults={"params": {}})
+    Task.objects.filter(pk=jobset.task.id).update(site=bound)
+    Queue.objects.create(name="SITE_A", site_name="SITE_A", catchall=catchall, storage=None)
+    Queue.objects.create(name="NEAR", site_name="STORE", storage=storage)
+    QueueActivity.objects.create(site="NEAR", pilots_3h=5)
+    works(jobset.first, 1, {1: FINISHED})
+    ends(jobset.first)
+    merge = Job.objects.get(pk=follower(jobset.first))
+    assert merge.site == where
+    written = dict(JobFile.objects.filter(job_id=merge.id).values_list("type", "destination_se"))
+    expected = "EVENTS" if where == "NEAR" else "local"
+    assert (written["output"], written["log"]) == (expected, expected)
+
+
 def test_another_error_corrupts_nothing(jobset_of: Make) -> None:
     jobset = jobset_of()
     merge = two_zips(jobset)
@@ -188,6 +310,7 @@ def test_a_new_jobset_is_merged_with_what_an_older_one_has_done(jobset_of: Make)
         event_offset=800,
         attempt=3,
         status=S.DONE,
+        objstore_id=12,
     )
     works(jobset.first, 2, {1: FINISHED})
     assert ends(jobset.first)[:2] == ("merging", "es_merge")

@@ -189,6 +189,23 @@ def test_outputs_of_ranges_are_joined_by_file_and_first_event_and_the_later_job_
     assert "jobs 8 and 7 have both processed event 1 of file 12" in said
 
 
+def test_outputs_of_ranges_that_lie_in_no_archive_are_joined_as_they_are(run: Run, tmp_path: Path) -> None:
+    pack(tmp_path / "z1.tar", {"out.1.1-7-11-1-3": b"a\n"})
+    (tmp_path / "out.1.1-7-11-5-3").write_bytes(b"b\n")
+    merge_list(tmp_path, "out.1", "out.1.1-7-11-5-3", "z1.tar")
+    run("merge_events")
+    assert (tmp_path / "out.1").read_text() == "a\nb\n"
+
+
+def test_outputs_of_an_earlier_job_of_the_file_have_another_number(run: Run, tmp_path: Path) -> None:
+    names = {"a.000001.txt": b"a", "b.000001.txt": b"b"}
+    pack(tmp_path / "z1.tar", {f"{name}.1-7-11-1-3": what for name, what in names.items()})
+    for output in ("a.000002.txt", "b.000002.txt"):
+        merge_list(tmp_path, output, "z1.tar")
+    run("merge_events")
+    assert [(tmp_path / f"{one}.000002.txt").read_text() for one in "ab"] == ["a", "b"]
+
+
 def test_lists_have_another_name_with_pandas_pilot(run: Run, tmp_path: Path) -> None:
     pack(tmp_path / "z1.tar", {"out.1.1-7-11-1-3": b"a\n"})
     merge_list(tmp_path, "out.2.txt", "z1.tar")
