@@ -78,6 +78,24 @@ SELECT r.lfn, (SELECT z.row_id FROM job_files z WHERE z.lfn = r.lfn AND z.type =
 """
 
 
+_TO_MERGE: Final = f"""
+SELECT DISTINCT e.ziprow_id FROM jedi_events e
+ WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[]) AND {is_in({EventStatus.DONE}, "e.")}
+   AND e.ziprow_id IS NOT NULL AND e.pandaid IS DISTINCT FROM %(but)s
+   AND NOT EXISTS (SELECT FROM job_files o WHERE o.pandaid = e.pandaid AND o.type = 'output'
+                      AND o.status = '{JobFileStatus.FINISHED}')
+"""
+
+
+def zips_to_merge(
+    cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], *, but: int | None = None
+) -> list[int]:
+    """Rows of the zip files with outputs of ranges of these files that are done, of jobs that have stored no output of their
+    own. `but`: a job that has, which is not booked yet."""
+    cursor.execute(_TO_MERGE, {"task": task_id, "files": numbers(files), "but": but})
+    return [row for (row,) in cursor.fetchall()]
+
+
 def give_inputs(cursor: psycopg.Cursor[Any], task_id: int, merge_job: int, files: Collection[int]) -> None:
     """A merge job, which has its outputs already, reads the zip files of what is done, and what lies in none but at a
     storage that its report has named."""

@@ -135,6 +135,17 @@ def give_back(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> None:
     cursor.execute(_END, {"task": task_id, "job": job_id, **values})
 
 
+_COMPLETE: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.COMPLETE)}
+ WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.COMPLETE)}
+"""
+
+
+def complete_files(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+    """What is finished of these files is done: nobody is at work on them."""
+    cursor.execute(_COMPLETE, {"task": task_id, "files": numbers(files)})
+
+
 _FINISHED_AND_READY: Final = f"""
 SELECT coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(job)s AND {is_in({S.FINISHED})}), 0),
        coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(jobset)s AND {is_in({S.READY})}), 0)

@@ -23,8 +23,9 @@ from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, 
 from tests.flow.pilot import Pilot, drive
 
 pytestmark = pytest.mark.usefixtures("tables")
-READY, SENT, FINISHED, DONE, CANCELLED = (
-    int(s) for s in (EventStatus.READY, EventStatus.SENT, EventStatus.FINISHED, EventStatus.DONE, EventStatus.CANCELLED)
+READY, SENT, FINISHED, MERGED, CANCELLED = (
+    int(s)
+    for s in (EventStatus.READY, EventStatus.SENT, EventStatus.FINISHED, EventStatus.MERGED, EventStatus.CANCELLED)
 )
 
 
@@ -223,7 +224,7 @@ def test_events_are_processed_one_by_one_and_what_is_left_is_tried_again() -> No
     settle()
     assert Job.objects.get(pk=job["PandaID"]).sub_status == "fg_done"
     assert status(made) == "done" and input_of(made) == ("finished", 2)
-    assert sum(last - first + 1 for first, last, _, state in ranges(made) if state in (FINISHED, DONE)) == 4
+    assert sum(last - first + 1 for first, last, _, state in ranges(made) if state == MERGED) == 4
     assert_books_balance()
 
 

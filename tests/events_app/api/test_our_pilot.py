@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tarfile
 import urllib.parse
 import zlib
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pytest_django.live_server_helper import LiveServer
 
 from brokerage_app.models import Queue, StorageEndpoint
 from events_app.lifecycle.range_ends import end_consumer
@@ -28,7 +26,6 @@ from tasks_app.models import Dataset, File, Job, JobFile, JobParams, Task
 from tests.events_app.jobsets import ends, follower, make_jobset
 from tests.events_app.ranges import DATASET, JOBSET, TASK, insert
 from tests.installation import wait_for
-from tests.tasks_app.worker_node.running import CHECKOUT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FILE, EVENTS, LENGTH = 7, 120, 4
@@ -80,28 +77,6 @@ def make_job(storage: Path, ranges: None, make_consumer: Callable[..., int], tmp
         return job
 
     return make
-
-
-@pytest.fixture
-def start(
-    live_server: LiveServer, make_token: Callable[..., str], tmp_path: Path
-) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    token = make_token("pilot", site="SITE_A")
-
-    def begin() -> subprocess.Popen[bytes]:
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("JEDI_", "DATABASE_URL"))}
-        env |= {"JEDI_PILOT_TOKEN": token, "JEDI_SERVER_URL": live_server.url, "PYTHONPATH": str(CHECKOUT)}
-        words = [sys.executable, "-m", "tasks_app.worker_node.pilot", "--queue", "SITE_A", "--isolation", "none"]
-        words += ["--work", str(tmp_path / "work"), "--max-jobs", "1", "--heartbeat", "0.5"]
-        started.append(subprocess.Popen(words, env=env, cwd=CHECKOUT, start_new_session=True))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
 
 
 def processed() -> dict[int, int]:
