@@ -64,46 +64,30 @@ def passwords_are_hashed_quickly() -> None:
     get_hashers.cache_clear()
 
 
-@pytest.fixture(autouse=True)
-def forgotten_tokens() -> Iterator[None]:
-    """No test trusts a token that another one looked up."""
+_django_set_urlconf = _django_isolate_apps = _django_clear_site_cache = _template_string_if_invalid_marker = (
+    pytest.fixture(lambda: None, scope="session")
+)
+"""What pytest-django does before each test for marks and a library that no test uses."""
+
+
+def _forget() -> None:
+    """Forget what a process keeps for some seconds."""
     callers._known.clear()
-    yield
-    callers._known.clear()
-    oidc_keys.forget()
-
-
-@pytest.fixture(autouse=True)
-def forgotten_configuration() -> Iterator[None]:
-    """No test works under the configuration of another one."""
     configured.forget()
-    yield
-    configured.forget()
-
-
-@pytest.fixture(autouse=True)
-def forgotten_shares() -> Iterator[None]:
-    """No test hands out jobs in the order of another one's shares."""
     line_order.forget()
-    yield
-    line_order.forget()
-
-
-@pytest.fixture(autouse=True)
-def forgotten_queues() -> Iterator[None]:
-    """No pilot is told of a queue of another test."""
     closed_queues.forget()
     queue_storages.forget()
-    yield
-    closed_queues.forget()
-    queue_storages.forget()
-
-
-@pytest.fixture(autouse=True)
-def forgotten_frame() -> None:
-    """No page shows the bell or the choices of another test's tables."""
     bell.forget()
     frame.forget()
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept_of_other_tests() -> Iterator[None]:
+    """No test trusts a token, or goes by a configuration, an order of shares, a queue or a count, that another one has read."""
+    _forget()
+    yield
+    _forget()
+    oidc_keys.forget()
 
 
 @pytest.fixture
