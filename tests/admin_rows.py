@@ -55,6 +55,10 @@ def _fingerprint(number: int) -> tasks.ErrorFingerprint:
     )[0]
 
 
+def _workflow(number: int) -> tasks.Workflow:
+    return tasks.Workflow.objects.create(name=f"reco{number}", owner="ada", definition={"name": "<b>"})
+
+
 def _ended(number: int, success: bool) -> q2.Task:
     now = timezone.now()
     name = f"pass {number}"
@@ -227,6 +231,10 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     ),
     tasks.Sandbox: lambda n: tasks.Sandbox.objects.create(
         owner="ada", name=f"jobO.{n}.tar.gz", stored=uuid.uuid4().hex, size=n, crc=n, sha256="0" * 64
+    ),
+    tasks.Workflow: _workflow,
+    tasks.WorkflowPackage: lambda n: tasks.WorkflowPackage.objects.create(
+        workflow=_workflow(n), path="001/001/001", software="reco", task_id=FIRST + n, boundary=n
     ),
     tasks.UserSecret: lambda n: tasks.UserSecret.objects.create(user="ada", name=f"password {n}", value=b"sealed"),
     tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(

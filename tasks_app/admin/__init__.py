@@ -11,4 +11,5 @@ from tasks_app.admin import (  # noqa: F401 - they register their pages
     task_admin,
     transfer_admin,
     worker_admin,
+    workflow_admin,
 )

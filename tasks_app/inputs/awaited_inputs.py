@@ -120,6 +120,8 @@ def _what_may_come(task: Feeding, dataset: Dataset) -> str:
         waits = "waits" if waiting == 1 else "wait"
         if task.status == TaskStatus.SCOUTING:
             return f"{whose} {waits} until the scout jobs are judged"
+        if task.rule.flag("RG"):
+            return f"{whose} {waits} until all files of their groups are there"
         if releases_blocks(task, dataset):
             return f"{whose} {waits} until a later luminosity block begins, or until the dataset is closed"
         enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)

@@ -63,6 +63,14 @@ def release(target: FeedTarget, count: int | None = None) -> int:
 
 
 @transaction.atomic
+def release_groups(target: FeedTarget, groups: Sequence[int]) -> int:
+    """Make the pending files of these groups ready, but of a group of which files are still brought to disk. Returns how many."""
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        return file_availability.release_groups(cursor, target.task_id, target.dataset_id, groups)
+
+
+@transaction.atomic
 def release_blocks(target: FeedTarget) -> int:
     """Make the pending files of all luminosity blocks ready but those of the last. Returns how many."""
     with hot_cursor() as cursor:

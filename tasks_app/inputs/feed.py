@@ -16,9 +16,10 @@ from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskS
 from tasks_app.inputs import changes, makers, staging
 from tasks_app.inputs.data_rights import logs_of_others
 from tasks_app.inputs.file_groups import (
-    WHOLE,
     Numbers,
     UngroupedError,
+    are_whole,
+    complete_groups,
     grouped,
     new_pages,
     numbers_of,
@@ -111,11 +112,12 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         raise CannotFeedError(no)
     # What a workflow holds may get more files, which nobody announces: those that are there are not kept waiting for them.
     grows, held = _grows(task, info), task.rule.flag("WH")
+    by_group = task.rule.flag("RG")
     mutable = grows or held
     if task.parent_runs and not mutable and info.files == 0:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
     stages = staging.applies(task, dataset)
-    first = FileStatus.STAGING if stages else FileStatus.PENDING if mutable else FileStatus.READY
+    first = FileStatus.STAGING if stages else FileStatus.PENDING if mutable or by_group else FileStatus.READY
     target = _target(task, dataset, first)
     again = _was_fed(dataset)
     fed, replacing = Fed(), in_their_place(dataset)
@@ -127,16 +129,18 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
     mutable = mutable or on_tape > 0 or any(replacing.values())
     has_groups = "GB" in task.rule
     absent = _absent(task, dataset) if has_groups or not mutable else ""
-    if absent and task.status == TaskStatus.DEFINED and has_groups and (mutable or task.rule.flag("WI")):
+    if by_group:
+        changes.release_groups(target, complete_groups(task, dataset))
+    elif absent and task.status == TaskStatus.DEFINED and has_groups and (mutable or task.rule.flag("WI")):
         # No job can be made of a part of a group.
         raise NotThereYetError(f"{absent}; the task waits for all files of its groups", frozen=not mutable)
-    if mutable and (absent or (on_tape and (has_groups or releases_blocks(task, dataset)))):
+    if by_group or (mutable and (absent or (on_tape and (has_groups or releases_blocks(task, dataset))))):
         pass
     elif grows or on_tape or (held and task.status == TaskStatus.SCOUTING):
         _release_bunches(task, dataset, target)
     elif held or again or stages:
         changes.release(target)
-    if absent and task.status == TaskStatus.DEFINED:
+    if absent and task.status == TaskStatus.DEFINED and not by_group:
         raise CannotFeedError(absent)
     # A task at work first ends what it has: then it is looked at again, and breaks with the sentence.
     _conclude(dataset, now, mutable=mutable or bool(absent))
@@ -207,7 +211,7 @@ def _feed_files(
     if fed.cut:
         return fed
     if again:
-        lose = changes.lose_groups if _are_whole(task) else changes.lose
+        lose = changes.lose_groups if are_whole(task) else changes.lose
         lose(target, changes.vanished(target, seen))
         if dataset.status == DatasetStatus.TOUPDATE and dataset.files_missing:
             changes.find_again(target, sorted(_lost_names(dataset, seen)), status=target.status)
@@ -228,7 +232,7 @@ def _feed_groups(
 ) -> Fed:
     """Store what is new in the listing group by group, each file once for each of its groups."""
     try:
-        records = grouped(chain.from_iterable(pages), numbers, whole=_are_whole(task))
+        records = grouped(chain.from_iterable(pages), numbers, whole=are_whole(task))
     except UngroupedError as exc:
         raise CannotFeedError(str(exc)) from exc
 
@@ -307,11 +311,6 @@ def _noting(pages: Iterable[list[FileInfo]], seen: set[str]) -> Iterator[list[Fi
 
 def _was_fed(dataset: Dataset) -> bool:
     return dataset.files != 0 or dataset.files_missing != 0
-
-
-def _are_whole(task: Feeding) -> bool:
-    """Whether a group of files is one job."""
-    return (task.rule.get_int("GB") or 0) >= WHOLE
 
 
 def _lost_names(dataset: Dataset, seen: Set[str]) -> set[str]:

@@ -29,23 +29,42 @@ def groups_of_xml(raw: Mapping[str, Any]) -> JobGroups | None:
     return read_groups(str(xml)) if xml else None
 
 
+def are_whole(task: Feeding) -> bool:
+    """Whether a group of files is one job."""
+    return (task.rule.get_int("GB") or 0) >= WHOLE
+
+
 def numbers_of(task: Feeding, dataset: Dataset) -> Numbers | None:
     """Which groups a file belongs to; None for a dataset whose files belong to none."""
     if "GB" not in task.rule:
         return None
     groups = groups_of_xml(task.raw)
+    if groups is not None and bare(dataset.name) in groups.many_times and dataset.master_id is not None:
+        return None
+    named = _named_groups(task, dataset)
+    if named or groups is not None:
+        return _listed(named)
+    return _by_block if dataset.master_id is None else None
+
+
+def _named_groups(task: Feeding, dataset: Dataset) -> Mapping[str, Sequence[int]]:
+    """The groups of each file that the task names, by `loadXML` or by the list of the item."""
+    groups = groups_of_xml(task.raw)
     if groups is not None:
-        if bare(dataset.name) in groups.many_times and dataset.master_id is not None:
-            return None
-        return _listed(groups.of_dataset(dataset.name))
+        return groups.of_dataset(dataset.name)
     given: dict[str, list[int]] = {}
     files = item_of(task, dataset).get("files")
     for file in files if isinstance(files, list) else ():
         if isinstance(file, dict) and file.get("boundaryID") is not None:
             given.setdefault(str(file["lfn"]).rpartition(":")[2], []).append(int(file["boundaryID"]))
-    if given:
-        return _listed(given)
-    return _by_block if dataset.master_id is None else None
+    return given
+
+
+def complete_groups(task: Feeding, dataset: Dataset) -> list[int]:
+    """The groups of which the books have every file that the task names."""
+    named, stored = _named_groups(task, dataset), stored_records(dataset)
+    incomplete = {number for lfn, own in named.items() for number in own if (lfn, number) not in stored}
+    return sorted({number for own in named.values() for number in own} - incomplete)
 
 
 def releases_blocks(task: Feeding, dataset: Dataset) -> bool:
@@ -78,8 +97,6 @@ def grouped(files: Iterable[FileInfo], numbers: Numbers, *, whole: bool) -> list
 
 def stored_records(dataset: Dataset) -> frozenset[tuple[str, int | None]]:
     """Names and groups of the files that the books have of an input."""
-    if not dataset.files and not dataset.files_missing:
-        return frozenset()
     stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
     return frozenset(stored.values_list("lfn", "boundary_id"))
 

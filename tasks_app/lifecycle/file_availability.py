@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psycopg
 
-from jedisite.database.sql import texts
+from jedisite.database.sql import numbers, texts
 from tasks_app.domain.states import FileStatus
 from tasks_app.lifecycle.file_moves import INPUT, before
 
@@ -49,7 +49,12 @@ counted AS (
 SELECT count(*) FROM released"""
 _BLOCKS = f"""
        AND coalesce(lumiblocknr, -1) < (SELECT coalesce(max(lumiblocknr), 0) FROM jedi_dataset_contents WHERE {OF_DATASET})"""
-_RELEASE_ALL, _RELEASE_FIRST, _RELEASE_BLOCKS = (_RELEASE.format(first=which) for which in ("", _FIRST, _BLOCKS))
+_GROUPS = f"""
+       AND boundaryid = ANY(%(groups)s::bigint[]) AND boundaryid <> ALL(ARRAY(
+           SELECT boundaryid FROM jedi_dataset_contents WHERE {OF_DATASET} AND status = 'staging' AND boundaryid IS NOT NULL))"""
+_RELEASE_ALL, _RELEASE_FIRST, _RELEASE_BLOCKS, _RELEASE_GROUPS = (
+    _RELEASE.format(first=which) for which in ("", _FIRST, _BLOCKS, _GROUPS)
+)
 
 
 def release(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, count: int | None) -> int:
@@ -64,6 +69,12 @@ def release(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, count: i
 def release_blocks(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int) -> int:
     """The pending files of all luminosity blocks but the last are ready, and those of no block. Returns how many."""
     return _number(cursor.execute(_RELEASE_BLOCKS, {"task": task_id, "dataset": dataset_id}))
+
+
+def release_groups(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, groups: Collection[int]) -> int:
+    """The pending files of these groups are ready, but of a group of which files are still staging. Returns how many."""
+    values = {"task": task_id, "dataset": dataset_id, "groups": numbers(groups)}
+    return _number(cursor.execute(_RELEASE_GROUPS, values))
 
 
 def lose_where(

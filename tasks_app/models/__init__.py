@@ -21,6 +21,7 @@ from tasks_app.models.transfer import FileReplica, TransferRequest, TransferRule
 from tasks_app.models.usersecret import UserSecret
 from tasks_app.models.view import SavedView
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
+from tasks_app.models.workflow import Workflow, WorkflowPackage
 
 __all__ = [
     "AttentionItem",
@@ -77,4 +78,6 @@ __all__ = [
     "UsualDuration",
     "Worker",
     "WorkerJob",
+    "Workflow",
+    "WorkflowPackage",
 ]

@@ -93,6 +93,26 @@ def blocks(params: TaskParams, faults: Faults) -> None:
         faults.add("releasePerLB", "groups", "The task reads no files, so it has no luminosity blocks.")
 
 
+def by_group(params: TaskParams, faults: Faults) -> None:
+    """Inputs that are released group by group (releasePerGroup) name their groups, and all files of a group stand in one."""
+    if not params.flag("releasePerGroup"):
+        return
+    xml, read = params.text("loadXML"), [item for item in _inputs(params) if item.param_type == "input"]
+    if params.flag("noInput") or not read:
+        faults.add("releasePerGroup", "groups", "The task reads no files, so it has no groups of files to wait for.")
+    elif not xml and not (params.given("groupBoundaryID") and any(item.file_groups for item in read)):
+        said = "It needs groups whose files are named: loadXML, or groupBoundaryID and boundaryID of listed files."
+        faults.add("releasePerGroup", "groups", said)
+    elif sum(len(_datasets(params, item)) for item in read) > 1:
+        said = "With it the files of all groups stand in one dataset or container: name only that."
+        faults.add("releasePerGroup", "groups", said)
+    for key in ("workflowHoldup", "waitInput", "allowEmptyInput"):
+        if params.given(key) and params.raw[key]:
+            faults.add(
+                key, "groups", f"With releasePerGroup the task waits for all files that it names: leave out {key}."
+            )
+
+
 def _inputs(params: TaskParams) -> list[Item]:
     return [item for item in params.items if item.is_template and item.param_type in ("input", "pseudo_input")]
 

@@ -305,6 +305,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("pushStatusChanges", "PC", "Publish each change of state"),
     ("putLogToOS", "PO", "Store logs in the object store"),
     ("registerEsFiles", "RE", "Register files of events"),
+    ("releasePerGroup", "RG", "Release inputs group by group, and wait for all files of the others"),
     ("releasePerLB", "RP", "Release inputs per luminosity block"),
     ("respectLB", "RL", "A job never crosses a luminosity block"),
     ("respectSplitRule", "RR", "Scouts keep the splitting rules"),

@@ -13,7 +13,7 @@ from tasks_app.params.buildstep import LABEL
 from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
 from tasks_app.params.event_service import AGAINST, CLONES, FINE, ONLY_WITH, SWITCH, event_service
 from tasks_app.params.faults import Faults, join_path, shown
-from tasks_app.params.group_rules import blocks, groups
+from tasks_app.params.group_rules import blocks, by_group, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.kinds import split_names
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
@@ -332,6 +332,10 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (memory, ("ramUnit", "ramCountUnit", "retryRamOffset", "retryRamMax")),
     (segments, ("segmentedWork", "segmentSpecs")),
     (groups, ("loadXML", "groupBoundaryID", "jobParameters", "noInput", "mergeOutput")),
+    (
+        by_group,
+        ("releasePerGroup", "loadXML", "groupBoundaryID", "jobParameters", "noInput", "workflowHoldup", "waitInput"),
+    ),
     (blocks, ("releasePerLB", "nChunksToWait", "noInputPooling", "noInput")),
     (event_service, (SWITCH, CLONES, FINE, "esFraction", "jobParameters", "nEvents", *ONLY_WITH, *AGAINST)),
     (architecture, ()),

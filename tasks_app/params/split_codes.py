@@ -96,6 +96,7 @@ _FLAGS = {
     "RE": "registerEsFiles",
     "RL": "respectLB",
     "RO": "reuseSecOnDemand",
+    "RG": "releasePerGroup",
     "RP": "releasePerLB",
     "RR": "respectSplitRule",
     "SC": "resurrectConsumers",

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm import data_management
-from tasks_app.ddm.base import SITE
+from tasks_app.ddm.base import SITE, Maker
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
@@ -296,6 +296,57 @@ def test_a_task_that_asks_for_luminosity_blocks_is_warned_of_files_without(
     drive(Pilot())
     why = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
     assert why is not None and (why.code == "task_done_and_warned") is bool(warning)
+
+
+def test_groups_are_released_one_by_one_as_their_files_come() -> None:
+    add_dataset(A, 2, open=True)
+    made = groups_task(xml({A: [0]}, {A: [1, 2]}, {A: [3]}), releasePerGroup=True)
+    drive(Pilot())
+    assert [read(job.id, A) for job in jobs(made)] == [[0]]
+    assert status(made) not in ("done", "broken", "failed")
+    assert "until all files of their groups are there" in (task(made).error_dialog or "")
+    add_files(A, [2])
+    data_management().close([A], by=SITE)
+    look_again()
+    drive(Pilot())
+    assert sorted(read(job.id, A) for job in jobs(made)) == [[0], [1, 2]], "the dataset is closed, and it waits still"
+    assert status(made) not in ("done", "broken", "failed")
+    add_files(A, [3])
+    look_again()
+    drive(Pilot())
+    assert (status(made), len(jobs(made))) == ("done", 3)
+
+
+def test_a_group_is_released_when_datasets_of_its_container_have_its_files() -> None:
+    """Files of fixed names: a job that is tried again writes those of the job that failed."""
+    add_dataset("lab.in", 2)
+    data_management().add_to_container("lab.all/", ["lab.in"], by=Maker("ada"))
+    text = "<?xml version='1.0'?><submission>"
+    for n in (0, 1):
+        read_one = f"<inds><name>lab.in</name><file>lab.in.0000{n}</file></inds>"
+        text += f"<job><command>run</command>{read_one}<output>a{n}</output></job>"
+    out = template("output", "lab.p", "lab.p.out", hidden=True, container="lab.all/")
+    first = submit(
+        parameters("lab.p", loadXML=text + "</submission>", maxAttempt=2, jobParameters=[reads("lab.in"), COMMAND, out])
+    )
+    text = "<?xml version='1.0'?><submission><job><inds><name>lab.all</name><file>lab.p.a0</file></inds></job>"
+    text += "<job><inds><name>lab.all</name><file>lab.p.a1</file><file>lab.in.00001</file></inds></job></submission>"
+    second = submit(parameters("lab.c", loadXML=text, releasePerGroup=True, jobParameters=[reads("lab.all/")]))
+    failed: set[int] = set()
+
+    def once(job: dict[str, Any]) -> str:
+        bad = "lab.in.00001" in job["inFiles"] and "lab.p.a1" not in job["inFiles"] and len(failed) < 2
+        failed.update([job["PandaID"]] if bad else [])
+        return "failed" if bad else "finished"
+
+    drive(Pilot(once))
+    assert (status(first), len(failed)) == ("finished", 2), task(first).error_dialog
+    assert [inputs(job.id) for job in jobs(second)] == [["lab.p.a0"]]
+    assert status(second) not in ("done", "broken", "failed", "aborted"), "the end of its producer does not end it"
+    command_queue.give_command(first, "retry", by="ada")
+    drive(Pilot(once))
+    assert (status(first), status(second)) == ("done", "done")
+    assert sorted(sorted(inputs(job.id)) for job in jobs(second)) == [["lab.in.00001", "lab.p.a1"], ["lab.p.a0"]]
 
 
 def test_scouts_take_whole_luminosity_blocks() -> None:

@@ -35,6 +35,8 @@ PLATFORM: Final = "platform failure"
 LOOPING: Final = "looping"
 SEG_FAULT: Final = "seg fault"
 MISSING_OUTPUT: Final = "missing output"
+ANY: Final = "any"
+"""Limits the restarts after failures of all reasons that have no limit of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def failed(reason: str, history: Mapping[str, int], limits: Mapping[str, int]) -
     """A package has failed for a reason: that counts first, then the limit of restarts for the reason decides; without one
     the package stays failed."""
     counts = {**history, reason: history.get(reason, 0) + 1}
-    return Failed(counts, counts[reason] <= limits.get(reason, 0), told_of(reason))
+    return Failed(counts, counts[reason] <= limits.get(reason, limits.get(ANY, 0)), told_of(reason))
 
 
 def told_of(reason: str) -> tuple[str, ...]:

@@ -188,6 +188,26 @@ def test_luminosity_blocks_are_released_in_no_other_bunches() -> None:
     assert "whole luminosity blocks" in faults({**raw, "nChunksToWait": 3})["nChunksToWait"]
 
 
+def test_groups_that_are_released_one_by_one_name_their_files_of_one_dataset() -> None:
+    parse(task(releasePerGroup=True))
+    out = d.template("output", "o.${SN}", "user.ada.out")
+    items = [d.template("input", "${IN}", "lab.a"), out]
+    plain = task(loadXML=None, jobParameters=items, releasePerGroup=True)
+    assert "whose files are named" in faults(plain)["releasePerGroup"]
+    assert (
+        "reads no files"
+        in faults(task(loadXML=None, jobParameters=[out], noInput=True, nEvents=1, releasePerGroup=True))[
+            "releasePerGroup"
+        ]
+    )
+    two = [d.template("input", "${IN}", "lab.a"), d.template("input", "${IN2}", "lab.b"), *task()["jobParameters"][1:]]
+    both = xml(
+        "<job><inds><name>lab.a</name><file>f1</file></inds><inds><name>lab.b</name><file>f2</file></inds></job>"
+    )
+    assert "one dataset or container" in faults(task(both, jobParameters=two, releasePerGroup=True))["releasePerGroup"]
+    assert "leave out waitInput" in faults(task(releasePerGroup=True, waitInput=True))["waitInput"]
+
+
 @pytest.mark.parametrize(
     ("text", "where", "said"),
     [

@@ -1,0 +1,103 @@
+"""What the packages of a workflow do now, read from the files and jobs of its tasks: three queries, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jedisite.database.sql import hot_cursor, numbers
+from tasks_app.domain.states import FileStatus, JobStatus, TaskStatus
+from tasks_app.models import Workflow, WorkflowPackage
+from tasks_app.workflows.rules.package_states import PackageStatus
+
+_AT_WORK: Final = frozenset(
+    {JobStatus.RUNNING, JobStatus.HOLDING, JobStatus.TRANSFERRING, JobStatus.MERGING, JobStatus.FINISHED}
+)
+_CANCELED_TASKS: Final = frozenset({TaskStatus.TOABORT, TaskStatus.ABORTING, TaskStatus.ABORTED})
+_BROKEN_TASKS: Final = frozenset({TaskStatus.TOBROKEN, TaskStatus.BROKEN, TaskStatus.FAILED})
+_READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT NULL AND c.status <> 'removed'"
+# ruff: noqa: S608 - every piece is a constant of ours
+_GROUPS: Final = f"""
+SELECT g.*, j.jobstatus, j.computingsite FROM (
+    SELECT c.jeditaskid, c.boundaryid, bool_and(c.status = '{FileStatus.FINISHED}') AS finished,
+           bool_or(c.status = '{FileStatus.READY}' AND c.keeptrack = 1
+                   AND (c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)) AS spent,
+           max(c.pandaid) FILTER (WHERE c.status IN ('{FileStatus.PICKED}', '{FileStatus.RUNNING}')) AS job
+      FROM jedi_dataset_contents c WHERE c.jeditaskid = ANY(%(tasks)s::bigint[]) AND {_READ} GROUP BY 1, 2) g
+  LEFT JOIN jobs j ON j.pandaid = g.job
+"""
+# A job reads files of one group only.
+_FAILURES: Final = f"""
+WITH failed AS (
+    SELECT jeditaskid, pandaid, coalesce(nullif(exeerrordiag, ''), nullif(piloterrordiag, ''), nullif(ddmerrordiag, ''),
+           nullif(jobdispatchererrordiag, ''), nullif(taskbuffererrordiag, ''), jobstatus) AS reason
+      FROM jobs WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = 'failed'
+    UNION ALL
+    SELECT jeditaskid, pandaid, coalesce(nullif(exeerrordiag, ''), nullif(piloterrordiag, ''), nullif(ddmerrordiag, ''),
+           nullif(jobdispatchererrordiag, ''), nullif(taskbuffererrordiag, ''), jobstatus)
+      FROM jobs_archive WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = 'failed')
+SELECT f.jeditaskid, b.boundaryid, f.reason, count(*) FROM failed f
+ CROSS JOIN LATERAL (
+       SELECT c.boundaryid FROM job_files jf JOIN jedi_dataset_contents c ON c.fileid = jf.fileid
+        WHERE jf.pandaid = f.pandaid AND c.jeditaskid = f.jeditaskid AND {_READ} LIMIT 1) b
+ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFact:
+    """One package: its state, the job that has it or had it last, where that runs, and how often it failed for which reason."""
+
+    path: str
+    software: str
+    status: PackageStatus
+    task_id: int | None = None
+    job_id: int | None = None
+    site: str = ""
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+def package_facts(workflow: Workflow) -> list[PackageFact]:
+    """All packages of a workflow, in order."""
+    rows = list(WorkflowPackage.objects.filter(workflow=workflow).order_by("path"))
+    tasks = sorted({row.task_id for row in rows if row.task_id is not None})
+    groups: dict[tuple[int, int], tuple[Any, ...]] = {}
+    failures: dict[tuple[int, int], dict[str, int]] = {}
+    states: dict[int, str] = {}
+    if tasks:
+        with hot_cursor() as cursor:
+            cursor.execute(_GROUPS, {"tasks": numbers(tasks)})
+            groups = {(task, boundary): tuple(more) for task, boundary, *more in cursor.fetchall()}
+            cursor.execute(_FAILURES, {"tasks": numbers(tasks)})
+            for task, boundary, reason, times in cursor.fetchall():
+                failures.setdefault((task, boundary), {})[reason] = times
+            cursor.execute(
+                "SELECT jeditaskid, status FROM jedi_tasks WHERE jeditaskid = ANY(%s::bigint[])", [numbers(tasks)]
+            )
+            states = dict(cursor.fetchall())
+    return [_fact(row, groups, failures, states) for row in rows]
+
+
+def _fact(
+    row: WorkflowPackage,
+    groups: Mapping[tuple[int, int], tuple[Any, ...]],
+    failures: Mapping[tuple[int, int], Mapping[str, int]],
+    states: Mapping[int, str],
+) -> PackageFact:
+    key = (row.task_id or 0, row.boundary if row.boundary is not None else -1)
+    finished, spent, job, job_status, site = groups.get(key, (False, False, None, None, None))
+    status = _status(row, bool(finished), bool(spent), job_status, job, states.get(row.task_id or 0, ""))
+    return PackageFact(row.path, row.software, status, row.task_id, job, site or "", failures.get(key, {}))
+
+
+def _status(
+    row: WorkflowPackage, finished: bool, spent: bool, job_status: str | None, job: int | None, task: str
+) -> PackageStatus:
+    if finished:
+        return PackageStatus.SUCCESSFUL
+    if row.is_canceled or task in _CANCELED_TASKS:
+        return PackageStatus.CANCELED
+    if job is not None:
+        return PackageStatus.LAUNCHED if job_status in _AT_WORK else PackageStatus.SCHEDULED
+    return PackageStatus.FAILED if spent or task in _BROKEN_TASKS else PackageStatus.UNSCHEDULED

@@ -1,0 +1,70 @@
+"""What a definition may say and this site cannot do: refused when the workflow is submitted, with what to do instead. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tasks_app.params.faults import Faults, shown
+from tasks_app.workflows.rules.definition import Acquisition, Binary, Definition, Keep, Line, OutputFile
+from tasks_app.workflows.rules.package_states import ANY
+from tasks_app.workflows.rules.stickiness import kept_files
+
+USUAL_CPU_PERCENT = Binary("x").cpu_percent
+
+
+def check_runnable(definition: Definition, user: str, faults: Faults) -> None:
+    """Add a fault for each wish that would have no effect here. Raises ParamErrors past the most that are told."""
+    if definition.originator not in ("", user):
+        faults.add("originator", "right", f"You are {user}, and the originator is who submits: leave it out.")
+    for reason in definition.restarts:
+        if reason != ANY:
+            said = f"Restarts are not counted by reason here: give restarts for {ANY!r}, which counts all failures."
+            faults.add(f"restarts.{reason}", "not available", said)
+    kept, datasets = kept_files(definition), dict[str, str]()
+    for where, line in _lines(definition):
+        if line.early_start:
+            said = "Packages start when their files are there: leave it out."
+            faults.add(f"{where}.early_start", "not available", said)
+        for p, package in enumerate(line.packages):
+            for b, binary in enumerate(package.binaries):
+                _check_binary(f"{where}.packages[{p}].binaries[{b}]", binary, kept, datasets, faults)
+
+
+def _lines(definition: Definition) -> Iterator[tuple[str, Line]]:
+    for s, stage in enumerate(definition.stages):
+        for n, line in enumerate(stage.lines):
+            yield f"stages[{s}].lines[{n}]", line
+
+
+def _check_binary(where: str, binary: Binary, kept: dict[str, Keep], datasets: dict[str, str], faults: Faults) -> None:
+    if not binary.run:
+        said = f"There is no catalogue of programs here, so {shown(binary.software)} needs its command line."
+        faults.add(f"{where}.run", "required", said)
+    if binary.sam:
+        faults.add(f"{where}.sam", "not available", "No site here has a SAM station: leave it out.")
+    if binary.cpu_percent != USUAL_CPU_PERCENT:
+        said = f"Each package has a core of its own: leave it out, which means {USUAL_CPU_PERCENT}."
+        faults.add(f"{where}.cpu_percent", "not available", said)
+    for n, file in enumerate(binary.inputs):
+        at = f"{where}.inputs[{n}]"
+        if file.size_mb:
+            faults.add(f"{at}.size_mb", "not available", "Sizes are those of the files that are there: leave it out.")
+        if file.acquisition is Acquisition.PREFETCH and not file.dataset:
+            said = "The site fetches it from a dataset: name the dataset."
+            faults.add(f"{at}.dataset", "required", said)
+        if file.dataset and datasets.setdefault(file.name, file.dataset) != file.dataset:
+            said = f"{shown(file.name)} is read from {datasets[file.name]} as well: a base name is one file."
+            faults.add(f"{at}.dataset", "one file", said)
+    for n, made in enumerate(binary.outputs):
+        _check_output(f"{where}.outputs[{n}]", made, kept, faults)
+
+
+def _check_output(at: str, file: OutputFile, kept: dict[str, Keep], faults: Faults) -> None:
+    if file.store:
+        said = "There is no permanent storage beside the site's: leave it out, and the file is kept."
+        faults.add(f"{at}.store", "not available", said)
+    if kept[file.name] is not Keep.RETAIN:
+        said = f"Files that packages write are not deleted by themselves: write {Keep.RETAIN.value}."
+        faults.add(f"{at}.keep", "not available", said)
+    if file.size_mb:
+        faults.add(f"{at}.size_mb", "not available", "Sizes are measured: leave it out.")
