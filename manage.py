@@ -8,7 +8,17 @@ import os
 import sys
 from pathlib import Path
 
-WITHOUT_DATABASE = {"help", "version", "pilot", "bench", "map", "collectstatic", "makemessages", "compilemessages"}
+WITHOUT_DATABASE = {
+    "help",
+    "version",
+    "pilot",
+    "bench",
+    "map",
+    "jobs",
+    "collectstatic",
+    "makemessages",
+    "compilemessages",
+}
 ONLY_HELP = {"-h", "--help", "--version"}
 LIGHT = {"pilot"}
 """Commands that use neither the database nor the agents: they start in half the time without these."""

@@ -16,6 +16,7 @@ DOORS = (
     "file_recovery",
     "file_removal",
     "file_uses",
+    "group_files",
     "job_ends",
     "job_handout",
     "job_hooks",

@@ -26,7 +26,7 @@ from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs
-from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS, named_files
+from tasks_app.params.command_parameters import HARD, NO_KILL, TARGETS, named_files, subjobs_in
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.submission import command_queue
 
@@ -143,7 +143,8 @@ def avalanche(task: Task, order: Order) -> str:
 @carries_out(TaskCommand.INCREASE_ATTEMPTS, "files got more attempts")
 def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
-    opened = file_moves.give_attempts(task.id, more)
+    subjobs = subjobs_in(order.parameters)
+    opened = file_moves.give_attempts(task.id, more, subjobs)
     if not opened:
         raise command_queue.CommandRefusedError(attempts.none_used_up(task.id))
     each = " each" if opened > 1 else ""

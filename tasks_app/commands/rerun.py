@@ -24,6 +24,7 @@ from tasks_app.models import Command, Dataset, RetryNote, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params import event_service
+from tasks_app.params.command_parameters import subjobs_in
 from tasks_app.params.faults import Faults
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors
@@ -80,9 +81,12 @@ def retry(task: Task, order: Order) -> str:
         return sentence
     if order.given("staged"):
         file_moves.release_staging(task.id)
-    left = file_moves.reopen(task.id, incremental=False)
+    subjobs = subjobs_in(order.parameters)
+    left = file_moves.reopen(task.id, incremental=False, groups=subjobs)
     if not left.files and not left.growing:
-        raise command_queue.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
+        raise command_queue.CommandRefusedError(
+            f"task {task.id} has no file to try again: {_nothing_left(task.id, subjobs)}"
+        )
     job_hooks.task_is_tried_again(task, discard=order.given("discard"))
     release_scouts_again(task.id)
     _open_outputs(task)
@@ -93,7 +97,9 @@ def retry(task: Task, order: Order) -> str:
     return sentence + _tell_children(task.id, order)
 
 
-def _nothing_left(task_id: int) -> str:
+def _nothing_left(task_id: int, subjobs: list[int] | None) -> str:
+    if subjobs is not None:
+        return "none of the subjobs named has failed or was killed"
     found = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, files__gt=0).exists()
     return "all were processed" if found else "none was ever found"
 

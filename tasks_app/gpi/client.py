@@ -319,6 +319,27 @@ class Client:
         body = {"command": name, "reason": reason, **parameters}
         return dict(self._json("POST", f"/api/v2/tasks/{task_id}/commands/", body))
 
+    # Groups of a task's files
+
+    def subjobs(
+        self, task: Task | int, numbers: Collection[int] | None = None, *, outputs: bool = False
+    ) -> dict[str, Any]:
+        """The groups of a task's files as numbered subjobs, all or those of the numbers: what their states come to (`status`),
+        their numbers by state, and of each (`subjobs`) state, jobs, exit code and error; with `outputs` what it made."""
+        task_id = task.id if isinstance(task, Task) else task
+        asked = {"outputs": _written(outputs), **({} if numbers is None else {"numbers": _ranges(numbers)})}
+        return dict(self._json("GET", f"/api/v2/tasks/{task_id}/subjobs/?{urlencode(asked)}"))
+
+    def subjob_act(self, task: Task | int, act: str, numbers: Collection[int], reason: str = "") -> dict[str, Any]:
+        """Kill subjobs ("kill"), or try those again that failed or were killed ("resubmit"). Raises Conflict."""
+        task_id = task.id if isinstance(task, Task) else task
+        body = {"act": act, "numbers": _ranges(numbers), "reason": reason}
+        return dict(self._json("POST", f"/api/v2/tasks/{task_id}/subjobs/", body))
+
+    def catalogue_files(self, dataset: str) -> list[dict[str, Any]]:
+        """The files of a dataset of the catalogue, by name: lfn, size, events. Raises NotFound."""
+        return list(self._json("GET", f"/api/v2/catalogue/{quote(dataset)}/files/")["files"])
+
     # Everything else that has a list
 
     def rows(self, resource: str, **filters: Value) -> Iterator[dict[str, Any]]:
@@ -579,6 +600,17 @@ def _seconds(headers: Message) -> float:
     """How long the site asks to wait, at most as long as one waits anyway."""
     text = headers.get("Retry-After", "0")
     return min(float(text), BACK_OFF_S[1]) if text.isdecimal() else 0.0
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as 1,4-7."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
 def _written(value: Value) -> str:

@@ -23,6 +23,7 @@ from tasks_app.gpi.ganga_splitters import (
     SeedSplitter,
     SplitByFiles,
 )
+from tasks_app.gpi.jedi_backend import Jedi
 from tasks_app.gpi.job_parts import (
     CatalogueDataset,
     Executable,
@@ -50,6 +51,7 @@ __all__ = [
     "GangaTypeError",
     "GaussSplitter",
     "GenericSplitter",
+    "Jedi",
     "Job",
     "JobError",
     "JobRegistry",

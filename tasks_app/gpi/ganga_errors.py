@@ -11,6 +11,10 @@ class JobError(GangaException):
     """The state of the job does not allow this, or its submission failed."""
 
 
+class SiteUnavailable(JobError):
+    """The site did not answer; what was begun is carried on when it does."""
+
+
 class SplitterError(JobError):
     """The splitter does not fit the job, or makes no subjobs. Nothing has happened."""
 

@@ -171,6 +171,10 @@ class Job(_Common):
         counted = self.store.job(self.id).get("counts", {})
         return {status: counted[status] for status in reversed(STATUSES) if status in counted}
 
+    def active(self) -> int:
+        """How many subjobs are at work, or 1 for a job without them that is."""
+        return sum(entry["status"] in ACTIVE for entry in job_submission.entries(self.store.read(self.id)))
+
     @property
     def subjobs(self) -> Any:
         return self._registry.subjobs_of(self)
@@ -227,6 +231,7 @@ class Job(_Common):
 
     def outputs(self) -> list[Path]:
         """The files that it has made: what was merged, then those of each subjob."""
+        self.fetch()
         merged = sorted(path for path in self.outputdir.glob("*") if path.is_file()) if self.outputdir.exists() else []
         return merged + [path for subjob in self.subjobs for path in subjob.outputs()] if self.subjobs else merged
 
@@ -242,6 +247,13 @@ class Job(_Common):
         if job_submission.entries(stored)[number]["status"] == COMPLETED:
             return Path(self.backend.outputs(self, [piece], self.folder)[number])
         return piece.folder / "output"
+
+    def fetch(self) -> None:
+        """Have the outputs of all completed subjobs here, in one go."""
+        stored = self.store.read(self.id)
+        done = [number for number, entry in enumerate(stored.subjobs) if entry["status"] == COMPLETED]
+        if done:
+            self.backend.outputs(self, self.pieces(stored, done), self.folder)
 
     def postprocess(self) -> None:
         job_submission.postprocess(self)

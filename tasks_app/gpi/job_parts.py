@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 from tasks_app.gpi.components import Component
 from tasks_app.gpi.ganga_errors import GangaTypeError, JobError, NotSupported
 
+INPUT_LIST = "__GangaInputData.txt__"
+"""A file beside the program with the names of the input files of the subjob, one a line; they are also in $INPUTS."""
 RESULT = "result.json"
 """The file into which the result of a PythonFunction goes."""
 _CALL = """

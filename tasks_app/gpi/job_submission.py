@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks_app.gpi.backends import Piece, State
 from tasks_app.gpi.components import to_json
-from tasks_app.gpi.ganga_errors import GangaException, JobError
+from tasks_app.gpi.ganga_errors import GangaException, JobError, SiteUnavailable
 from tasks_app.gpi.ganga_splitters import changes_of
 from tasks_app.gpi.job_store import Stored
 from tasks_app.gpi.rules.master_status import ACTIVE, COMPLETED, FAILED, FINAL, NEW, SUBMITTED, master_status
@@ -53,6 +53,8 @@ def submit(job: Any, *, keep_going: bool) -> bool:
     with job.store.changing(job.id) as stored:
         if BEGUN in stored.job:
             recover(job, stored)
+            if stored.job["status"] != NEW:
+                return True
         if stored.job["status"] != NEW:
             raise JobError(
                 f"job {job.id} is {stored.job['status']}: only a new job is submitted. Copy it, or resubmit it"
@@ -64,6 +66,9 @@ def submit(job: Any, *, keep_going: bool) -> bool:
         pieces = job.pieces(stored)
         try:
             result = (_in_bulk if job.backend.is_bulk else _one_by_one)(job, stored, pieces, keep_going)
+        except SiteUnavailable:
+            job.store.write(job.id)
+            raise
         except GangaException:
             take_back(job, stored)
             raise
@@ -132,7 +137,13 @@ def take_back(job: Any, stored: Stored) -> None:
 def recover(job: Any, stored: Stored) -> None:
     """Carry on, or take back, a submission whose process was killed in the midst of it. The caller holds the lock."""
     if job.backend.is_bulk:
-        taken = job.backend.send(job, stored.job["backend"], len(entries(stored)))
+        try:
+            taken = job.backend.send(job, stored.job["backend"], len(entries(stored)))
+        except SiteUnavailable:
+            raise
+        except GangaException:
+            take_back(job, stored)
+            return
         for entry, one in zip(entries(stored), taken):  # noqa: B905 - of one length
             entry["status"] = SUBMITTED if one else FAILED
     elif not any((job.folder / "rounds").glob("*/alive")):
@@ -147,6 +158,13 @@ def monitor(job: Any) -> None:
     known = job.store.job(job.id)
     if BEGUN not in known and known["status"] not in ACTIVE:
         return
+    try:
+        _monitor(job)
+    except SiteUnavailable as error:
+        log.warning("job %s: %s", job.id, error)
+
+
+def _monitor(job: Any) -> None:
     with job.store.changing(job.id) as stored:
         if BEGUN in stored.job:
             recover(job, stored)
@@ -232,6 +250,8 @@ def postprocess(job: Any) -> None:
         if stored.job["status"] != COMPLETED or not stored.subjobs or "merged" in stored.job:
             return
         stored.job["merged"] = []
+        if job.postprocessors:
+            job.fetch()
         for merger in job.postprocessors:
             with contextlib.suppress(FileNotFoundError):
                 for file in merger.files:

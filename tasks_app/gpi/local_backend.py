@@ -18,7 +18,7 @@ from tasks_app.gpi import local_runner
 from tasks_app.gpi.backends import Backend, Piece, State
 from tasks_app.gpi.components import Component
 from tasks_app.gpi.ganga_errors import JobError
-from tasks_app.gpi.job_parts import File, GangaDataset, whole_names
+from tasks_app.gpi.job_parts import INPUT_LIST, File, GangaDataset, whole_names
 from tasks_app.gpi.job_store import is_locked, write_json
 from tasks_app.gpi.rules.master_status import FAILED, FINAL, KILLED, SUBMITTED
 
@@ -58,6 +58,8 @@ class Local(Backend):
         read = self.files_of(job.inputdata) if job.inputdata is not None else []
         for one in read:
             (folder / "work" / one.namePattern).symlink_to(one.path)
+        if job.inputdata is not None:
+            (folder / "work" / INPUT_LIST).write_text("".join(f"{one.namePattern}\n" for one in read))
         call = {
             "words": job.application.words(piece.number),
             "env": {

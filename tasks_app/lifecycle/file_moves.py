@@ -49,6 +49,7 @@ _WAITS = before(INPUT, F.READY, among=[F.PENDING, F.STAGING])
 _MISSES_FILES = """EXISTS (SELECT FROM jedi_dataset_contents x WHERE x.jeditaskid = {0}.jeditaskid
                                  AND x.datasetid = {0}.datasetid AND x.status = 'missing')"""
 _NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
+_OF_GROUPS = "(%(groups)s::bigint[] IS NULL OR c.boundaryid = ANY(%(groups)s::bigint[]))"
 _MORE = f"""
     maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
                       THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
@@ -64,14 +65,14 @@ class Reopened(NamedTuple):
     growing: bool
 
 
-def reopen(task_id: int, *, incremental: bool) -> Reopened:
-    """Open a task's input again: files without attempts get more, lost jobs give their files back.
+def reopen(task_id: int, *, incremental: bool, groups: Collection[int] | None = None) -> Reopened:
+    """Open a task's input again: files without attempts get more, lost jobs give their files back; with `groups` of these only.
 
     A retry touches masters that are not processed completely, and what goes with them, and has what could not be staged
     from tape staged again; an incremental execution all
     inputs, which are then looked up again, and also files that were lost or missing.
     """
-    values: dict[str, Any] = {"task": task_id, "more": attempts.added_to(task_id), "all": incremental}
+    values = _values(task_id, incremental, groups)
     with connection.cursor() as cursor:
         values["datasets"] = _to_open(cursor, values)
         _open(cursor, values)
@@ -87,7 +88,12 @@ def reopen(task_id: int, *, incremental: bool) -> Reopened:
 def open_again(task_id: int, datasets: list[int]) -> None:
     """Open inputs that a task takes again, by their ids in order; they are looked up anew."""
     with connection.cursor() as cursor:
-        _open(cursor, {"task": task_id, "more": attempts.added_to(task_id), "all": True, "datasets": datasets})
+        _open(cursor, {**_values(task_id, True, None), "datasets": datasets})
+
+
+def _values(task_id: int, incremental: bool, groups: Collection[int] | None) -> dict[str, Any]:
+    numbers = None if groups is None else sorted(groups)
+    return {"task": task_id, "more": attempts.added_to(task_id), "all": incremental, "groups": numbers}
 
 
 def _open(cursor: CursorWrapper, values: dict[str, Any]) -> None:
@@ -161,7 +167,7 @@ def _open_files(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]
         f"""WITH opened AS (
                 UPDATE jedi_dataset_contents c SET {_MORE}
                  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_INPUTS}
-                   AND c.status = 'ready' AND c.keeptrack = 1 AND {_NONE_LEFT}
+                   AND c.status = 'ready' AND c.keeptrack = 1 AND {_NONE_LEFT} AND {_OF_GROUPS}
                 RETURNING c.datasetid)
             SELECT datasetid, count(*) FROM opened GROUP BY 1""",
         values,
@@ -176,7 +182,7 @@ def _give_back(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
                 UPDATE jedi_dataset_contents c SET status = 'ready', attemptnr = coalesce(c.attemptnr, 0) + 1,
                        maxattempt = c.maxattempt + %(more)s
                  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_READ}
-                   AND {before(INPUT, F.READY, among=[F.PICKED, F.RUNNING], row="c.")} AND c.keeptrack = 1
+                   AND {before(INPUT, F.READY, among=[F.PICKED, F.RUNNING], row="c.")} AND c.keeptrack = 1 AND {_OF_GROUPS}
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid
                                       AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed'))
                 RETURNING c.datasetid)
@@ -239,8 +245,9 @@ def _count(
     )
 
 
-def give_attempts(task_id: int, more: int | None = None) -> int:
-    """Files of a task at work that have no attempt left get `more` and are tried again. Returns how many of masters.
+def give_attempts(task_id: int, more: int | None = None, groups: Collection[int] | None = None) -> int:
+    """Files of a task at work that have no attempt left get `more` and are tried again; with `groups` files of these only.
+    Returns how many of masters.
 
     Without a number, they get as many as a retry gives.
     """
@@ -250,12 +257,12 @@ def give_attempts(task_id: int, more: int | None = None) -> int:
             WITH opened AS (
                 UPDATE jedi_dataset_contents c SET {_MORE}
                  WHERE c.jeditaskid = %(task)s AND c.type IN {_INPUTS} AND c.status = 'ready' AND c.keeptrack = 1
-                   AND {_NONE_LEFT} RETURNING c.fileid, c.datasetid),
+                   AND {_NONE_LEFT} AND {_OF_GROUPS} RETURNING c.fileid, c.datasetid),
             queued AS (
                 INSERT INTO file_retries (fileid, jeditaskid, datasetid)
                 SELECT fileid, %(task)s, datasetid FROM opened ON CONFLICT DO NOTHING)
             SELECT datasetid, count(*), max(fileid) FROM opened GROUP BY 1 ORDER BY 1""",
-            {"task": task_id, "more": more or attempts.added_to(task_id)},
+            _values(task_id, False, groups) | ({"more": more} if more else {}),
         )
         rows = cursor.fetchall()
         if not rows:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.params.faults import Faults, ParamErrors, shown
+from tasks_app.params.job_groups import MOST_GROUPS
 from tasks_app.params.kinds import Key, check_value, split_names
 from tasks_app.params.resubmission import check_changes
 
@@ -52,6 +53,14 @@ _DISCARD = Key(
     title="Discard processed events",
     hint="Of inputs that are tried again, all events are processed anew. Only for tasks of event service.",
 )
+_SUBJOBS = Key(
+    "subjobs",
+    "text",
+    "numbers of the subjobs (groups of files) that are tried again, such as 1,4-7; if absent, all",
+    longest=30_000,
+    title="Only these subjobs",
+    hint="Of a task whose files are in groups: numbers from 0, such as 1,4-7. Empty: all that was not processed.",
+)
 TARGETS: Final = ("site", "nucleus", "cloud")
 
 PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
@@ -65,7 +74,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 hint="Only queued jobs are ended at once.",
             ),
         ),
-        TaskCommand.RETRY: (*_AGAIN, _TRANSCEND, _DISCARD),
+        TaskCommand.RETRY: (*_AGAIN, _TRANSCEND, _DISCARD, _SUBJOBS),
         TaskCommand.INCEXEC: (
             *_AGAIN,
             Key(
@@ -86,6 +95,7 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
                 title="More attempts for each file",
                 hint="Empty: as many as a retry gives.",
             ),
+            _SUBJOBS,
         ),
         TaskCommand.REMOVE_FILES: (
             Key(
@@ -149,6 +159,37 @@ def named_files(given: Mapping[str, Any]) -> list[str]:
     return [name.rpartition(":")[2] for name in split_names(str(given.get("files") or ""))]
 
 
+def numbered_subjobs(text: str) -> list[int]:
+    """The numbers of subjobs in a text such as 1,4-7, ascending, each once. Raises ValueError, which says what is wrong."""
+    found: set[int] = set()
+    for piece in split_names(text):
+        first, dash, last = piece.partition("-")
+        ends = [first, last if dash else first]
+        if not all(0 < len(end) <= 6 and end.isascii() and end.isdecimal() for end in ends):
+            raise ValueError(f"{shown(piece)} is neither a number of a subjob nor a range such as 4-7.")
+        begin, end = map(int, ends)
+        if end >= MOST_GROUPS or begin > end:
+            raise ValueError(f"{shown(piece)}: subjobs are numbered from 0 to {MOST_GROUPS - 1}, a range ascends.")
+        found.update(range(begin, end + 1))
+    return sorted(found)
+
+
+def written_numbers(numbers: Iterable[int]) -> str:
+    """Numbers that ascend as `numbered_subjobs` reads them, those in a row as a range."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def subjobs_in(given: Mapping[str, Any]) -> list[int] | None:
+    """The subjobs that the parameters of a command name; None when they name none, which means all."""
+    return numbered_subjobs(str(given["subjobs"])) if given.get("subjobs") else None
+
+
 def check_keys(keys: Iterable[Key], given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
     """What is given for these keys, with a fault for each value that does not fit and each that is needed and absent."""
     checked: dict[str, Any] = {}
@@ -177,6 +218,11 @@ def check(command: TaskCommand, given: Mapping[str, Any]) -> dict[str, Any] | No
     checked = check_keys(keys, given, faults)
     if command is TaskCommand.REASSIGN and not faults:
         _check_target(checked, faults)
+    if "subjobs" in checked:
+        try:
+            numbered_subjobs(checked["subjobs"])
+        except ValueError as error:
+            faults.add("subjobs", "numbers", str(error))
     faults.raise_if_any()
     if "changes" in checked:
         checked["changes"] = _check_changes(checked["changes"])

@@ -49,6 +49,7 @@ VALUES: dict[str, Any] = {
     "sentence": "2 of 14 sites may get jobs.",
     "reason": "enough events",
     "comment": "enough events",
+    "numbers": "1,4-7",
     "percent": 40,
     "progress": 40,
     "total": 10,

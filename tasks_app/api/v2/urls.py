@@ -19,6 +19,7 @@ from tasks_app.api.v2 import task_resources as r
 from tasks_app.api.v2.attention_items import AttentionViewSet
 from tasks_app.api.v2.audit_trail import AuditViewSet
 from tasks_app.api.v2.bulk_commands import BulkCommandViewSet
+from tasks_app.api.v2.catalogue_files import CatalogueFilesViewSet
 from tasks_app.api.v2.content import FileContentViewSet
 from tasks_app.api.v2.lost_files import LostFilesViewSet
 from tasks_app.api.v2.me import MeViewSet
@@ -26,6 +27,7 @@ from tasks_app.api.v2.message_resources import MessageViewSet
 from tasks_app.api.v2.queue_status import QueueHistoryViewSet, QueueStatusViewSet
 from tasks_app.api.v2.sample_resources import SampleViewSet
 from tasks_app.api.v2.share_resources import ShareViewSet
+from tasks_app.api.v2.subjob_resources import SubjobViewSet
 from tasks_app.api.v2.token_resources import TokenViewSet
 from tasks_app.api.v2.transfer_resources import TransferRuleViewSet, TransferViewSet
 from tasks_app.api.v2.why_resources import (
@@ -95,6 +97,11 @@ urlpatterns = [
     ),
     path("api/v2/tasks/<bigint:task_id>/files/", data_resources.TaskFileViewSet.as_view(LIST), name="task-files"),
     path("api/v2/tasks/<bigint:task_id>/jobs/", job_resources.TaskJobViewSet.as_view(LIST), name="task-jobs"),
+    path(
+        "api/v2/tasks/<bigint:task_id>/subjobs/",
+        SubjobViewSet.as_view({**ONE, **CREATE}),
+        name="task-subjobs",
+    ),
     path("api/v2/tasks/<bigint:task_id>/retries/", job_resources.TaskRetryViewSet.as_view(LIST), name="task-retries"),
     path("api/v2/tasks/<bigint:task_id>/log/", r.TaskLogViewSet.as_view(LIST), name="task-log"),
     path(
@@ -116,6 +123,7 @@ urlpatterns = [
         data_resources.DatasetFileViewSet.as_view(LIST),
         name="dataset-files",
     ),
+    path("api/v2/catalogue/<path:name>/files/", CatalogueFilesViewSet.as_view(ONE), name="catalogue-files"),
     path("api/v2/files/", data_resources.FileViewSet.as_view(LIST), name="files"),
     path("api/v2/files/<bigint:pk>/content", FileContentViewSet.as_view(ONE), name="file-content"),
     path("api/v2/jobs/", job_resources.JobViewSet.as_view(LIST), name="jobs"),

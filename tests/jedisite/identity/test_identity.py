@@ -275,6 +275,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/<bigint:pk>/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/params/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/queue/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/subjobs/": {"GET": READ, "POST": SUBMIT},
+    "api/v2/catalogue/<path:name>/files/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/datasets/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/jobs/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/log/": {"GET": READ},
