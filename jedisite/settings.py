@@ -54,6 +54,7 @@ KNOWN = {
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
     "JEDI_SERVER_URL": "address of the site, for pilots, local workers and links in mails",
+    "JEDI_GPI_HOME": "folder of the jobs of Ganga's interface (docs/ganga.md); the site does not read it",
     "JEDI_TOKEN": "bearer token of scripts that use tasks_app/gpi/client.py; the site does not read it",
     "JEDI_EMAIL_URL": "mail server as smtp://name:password@host:25, smtp+tls:// or smtp+ssl:// (default: no mail is sent)",
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
