@@ -35,7 +35,7 @@ class Progress:
     """Counts of input files. `working` are in jobs that have not ended.
 
     `failed` get no attempt more, `missing` are lost or were never there; `tried`: jobs of the task have failed, else the
-    failed files were given up before any failed.
+    failed files were given up before any failed; `removed`: somebody took them out, so that they count in nothing else.
     """
 
     total: int = 0
@@ -44,6 +44,7 @@ class Progress:
     working: int = 0
     missing: int = 0
     tried: bool = True
+    removed: int = 0
 
     @property
     def failed_word(self) -> str:
@@ -85,6 +86,8 @@ class Progress:
             text += f", {words.count(self.missing)} missing"
         if self.working:
             text += f", {words.count(self.working)} in jobs"
+        if self.removed:
+            text += f", {words.count(self.removed)} removed"
         return text
 
 

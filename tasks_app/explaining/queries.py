@@ -23,6 +23,7 @@ from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.turns import AGENT_OF
+from tasks_app.explaining import goals
 from tasks_app.explaining.rules.gates import AT_WORK, DESTINED, NOT_PLACED, RUNS_AGAIN, WITH_ERRORS
 from tasks_app.explaining.rules.wait_facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.rules.wait_facts import Trouble as TroubleFact
@@ -30,6 +31,7 @@ from tasks_app.explaining.stored_verdicts import chosen_queues
 from tasks_app.generation.wants import gone_sites
 from tasks_app.inputs import nothing_new, staging
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
+from tasks_app.inputs.missing_files import missing_of
 from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import site_waits, task_moves
 from tasks_app.lifecycle.nucleus_waits import GATHERED_TYPES, next_look
@@ -75,8 +77,8 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'f
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
     """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
 
-    One more of a task that has a parent and no inputs yet, of one that is done, of one with a nucleus, and while outputs are
-    gathered.
+    One more of a task that has a parent and no inputs yet, of one that is done, of one with a nucleus, of one with a goal, and
+    while outputs are gathered.
     """
     at_sites = pilots_of(_JOBS, {"task": task.id}, now)
     jobs: Counter[str] = Counter()
@@ -90,6 +92,10 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         .order_by("list_position", "id")
     )
     agent, trouble, changed = _agent_and_trouble(task, now)
+    goal = ""
+    if task.goal is not None:
+        due = Agent.objects.filter(name=goals.GOALS).values_list("due_at", flat=True).first()
+        goal = goals.goal_of(task, masters, missing_of(masters), due)
     inputs = tuple(
         InputFact(
             d.name,
@@ -133,6 +139,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
+        goal=goal,
         lost_to_it=nothing_new.lost_to([task]).get(task.id, ""),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
         staging=_staging(task, now),

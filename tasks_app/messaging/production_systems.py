@@ -132,7 +132,12 @@ def import_next(role: str, now: datetime, *, slow: bool = False) -> Served | Non
     A row whose check takes longer than `QUICK_S` is put last, with a sentence; `slow`: the next one of those.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        values = {"role": role, "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE, "said": SLOW, "slow": slow}
+        values: dict[str, Any] = {
+            "role": role,
+            "most": settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            "said": SLOW,
+            "slow": slow,
+        }
         cursor.execute(_NEXT_TASK, values)
         row = cursor.fetchone()
         if row is None:

@@ -15,6 +15,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
 from tasks_app.transfers.link_settings import mover_settings
+from tasks_app.transfers.rules.copying import FileCopy
 from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.transfers.storages import local_storages
 
@@ -24,6 +25,8 @@ class LinkUse:
     """A link between two endpoints. In files; `done` and `failed` are of the last hour; `why`: why files are queued.
 
     mbps    the mean of the last hour, or since the first copy that was made in it; None when none was
+    limit   MB/s that all files on the link may have together; 0: any
+    left    bytes of its files that wait or are being copied, and are not there yet
     moved   when bytes went over it last
     """
 
@@ -35,6 +38,8 @@ class LinkUse:
     done: int
     failed: int
     mbps: float | None
+    limit: float
+    left: int
     moved: datetime | None
     oldest: datetime | None
     why: str
@@ -51,6 +56,7 @@ SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), cou
                         / extract(epoch FROM coalesce(q.ended, %(now)s) - q.started) END) / 1e6)::float8
            / greatest(extract(epoch FROM %(now)s - greatest(min(q.started) FILTER (WHERE q.status IN ('done', 'active')),
                                                             %(now)s - interval '1 hour')), 1)::float8,
+       coalesce(sum(q.bytes - q.bytes_copied) FILTER (WHERE q.status IN ('queued', 'active')), 0)::bigint,
        max(coalesce(q.ended, q.moved_at)) FILTER (WHERE q.status IN ('done', 'active')),
        min(q.created) FILTER (WHERE q.status = 'queued'),
        coalesce(max(q.error) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s), '')
@@ -69,7 +75,7 @@ def links(now: datetime) -> list[LinkUse]:
     for source, _, _, active, *_ in rows:
         reading[source] += active
     found = []
-    for source, destination, queued, active, waiting, done, failed, mbps, moved, oldest, error in rows:
+    for source, destination, queued, active, waiting, done, failed, mbps, left, moved, oldest, error in rows:
         is_tape = source in stores and stores[source].is_tape
         pace = settings.pace(source, destination, is_tape)
         drives = settings.drives(source) if is_tape else None
@@ -87,8 +93,17 @@ def links(now: datetime) -> list[LinkUse]:
         if waiting:
             again = f"{plural(waiting, 'file')} will be tried again: {error}"
             why = f"{why}; {again}" if why else again
-        found.append(LinkUse(source, destination, queued, active, waiting, done, failed, mbps, moved, oldest, why))
+        counts = (queued, active, waiting, done, failed)
+        found.append(LinkUse(source, destination, *counts, mbps, pace.mbps, left, moved, oldest, why))
     return found
+
+
+def copies(uses: Sequence[LinkUse], most: int) -> list[FileCopy]:
+    """Files that are being copied now, those first that began first; at most `most`. One query."""
+    limits = {(use.source, use.destination): use.limit for use in uses}
+    rows = TransferRequest.objects.filter(status=TransferStatus.ACTIVE).order_by("started", "id")
+    columns = ("lfn", "source", "destination", "rule_id", "bytes", "bytes_copied", "attempt", "started", "moved_at")
+    return [FileCopy(*row, limit=limits.get((row[1], row[2]), 0.0)) for row in rows.values_list(*columns)[:most]]
 
 
 def rules_of_note(most: int, task_id: int | None = None) -> Sequence[TransferRule]:

@@ -143,7 +143,8 @@ def test_the_tab_of_files_counts_those_that_were_removed(client: Client, make_us
     client.force_login(make_user("reader"))
     shown = f'?dataset={dataset(made).pk}&amp;status=removed">1 removed</a>'
     assert shown in client.get(f"/tasks/{made}/inputs/").content.decode()
-    assert shown in client.get(f"/tasks/{made}/").content.decode()
+    page = client.get(f"/tasks/{made}/").content.decode()
+    assert shown in page and "3 of 3 files finished, 1 removed." in page
 
 
 def test_scouts_get_no_removed_file() -> None:

@@ -68,7 +68,7 @@ def test_a_task_that_looked_just_before_its_input_was_closed_looks_again_at_once
     assert said["blocked_by"]["sentence"] == (
         f"2 new files of lab.p.out wait until there are 60 (a bunch of 20 jobs, nChunksToWait), or until task {first}, "
         "which makes the dataset, has ended; "
-        f"the next check is at {looked + timedelta(minutes=5):%H:%M:%S} UTC"
+        f"the next check is at {looked + timedelta(minutes=5):%H:%M:%S} UTC, or once the dataset changes here"
     )
     assert said["position"]["next_pass"] >= looked + timedelta(minutes=5)
     end(first)

@@ -175,7 +175,8 @@ def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
     if facts.status == T.DEFINED and facts.error_dialog:
         said = facts.error_dialog
     is_due = facts.now is not None and next_look <= facts.now
-    return f"{said}; the next check is {'due now' if is_due else f'at {next_look:%H:%M:%S} UTC'}"
+    when = "due now" if is_due else f"at {next_look:%H:%M:%S} UTC, or once the dataset changes here"
+    return f"{said}; the next check is {when}"
 
 
 def _all_in_jobs(files: int) -> str:
@@ -266,6 +267,14 @@ def _sites(facts: WhyFacts) -> Gate:
     return Gate("sites", title, "yes", "", verdict.sentence, verdict.since or verdict.at)
 
 
+def _goal(facts: WhyFacts) -> Gate:
+    """Never in the way: a task at its goal is finished when every file was tried."""
+    title = "Its goal lets it continue"
+    if not facts.goal:
+        return Gate("goal", title, "not asked", "", "it has no goal: it processes all of its input")
+    return Gate("goal", title, "yes", "", f"its goal is {facts.goal}")
+
+
 def _of_new_jobs(ask: Ask) -> Ask:
     """A gate that only new jobs have to pass: not asked when all that may be used is in jobs."""
 
@@ -291,6 +300,7 @@ GATES: Final[tuple[Ask, ...]] = (
     by_pilots,
     by_running,
     by_scouts,
+    _goal,
 )
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 

@@ -244,6 +244,8 @@ class WhyFacts:
     lost_to_it: str = ""
     share_zero: str = ""
     returns_to: str = ""
+    goal: str = ""
+    """How far it is from its goal; "" without one."""
     staging: str = ""
     """How many of its files are still to come from tape, and how fast they do; "" when none is."""
     warned: str = ""

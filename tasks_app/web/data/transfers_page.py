@@ -1,4 +1,4 @@
-"""The page of transfers: links with their queue, rate and failures, and rules with why they wait."""
+"""The page of transfers: links with their queue, rate and failures, files that are being copied, and rules with why they wait."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tasks_app.transfers import link_use
 from tasks_app.web.lists.misspelt import takes
 
 MOST_RULES: Final = 100
+MOST_COPIES: Final = 50
 
 
 @needs(Right.READ)
@@ -23,6 +24,7 @@ MOST_RULES: Final = 100
 def transfers(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     links, rules = link_use.links(now), link_use.rules_of_note(MOST_RULES)
+    copies = link_use.copies(links, MOST_COPIES)
     queued, active = sum(link.queued for link in links), sum(link.active for link in links)
     failed = sum(link.failed for link in links)
     sentence = (
@@ -33,6 +35,8 @@ def transfers(request: HttpRequest) -> HttpResponse:
         "section": "data",
         "now": now,
         "links": links,
+        "copies": [(one, one.ends(now)) for one in copies],
+        "more_copies": active - len(copies),
         "rules": link_use.noted(rules, links),
         "more_rules": len(rules) == MOST_RULES,
         "sentence": sentence,

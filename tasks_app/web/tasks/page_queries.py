@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Max
 
 from brokerage_app.models import VerdictRecord
-from jedisite.models import Agent
 from tasks_app.domain import words
-from tasks_app.domain.final import completeness
 from tasks_app.domain.states import JOB_AT_PILOT, JOB_QUEUED
-from tasks_app.models import Job, RetryNote, Task
-from tasks_app.outcomes.books import books_of
-from tasks_app.web.tasks import sentences
+from tasks_app.models import Job, RetryNote
 
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
 QUEUED = ",".join(sorted(JOB_QUEUED))
-GOALS: Final = "goals"
-"""The agent that looks at goals."""
 
 
 def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
@@ -44,14 +38,6 @@ def rule_effects(task_id: int) -> list[dict[str, Any]]:
         {"code": row["code"], "jobs": row["jobs"], "last": row["last"], "sentence": row["sentences"][0]}
         for row in found.order_by("-last")
     ]
-
-
-def goal_of(task: Task) -> str:
-    """How far a task is from its goal, and when that is looked at next; "" without one."""
-    if task.goal is None:
-        return ""
-    due = Agent.objects.filter(name=GOALS).values_list("due_at", flat=True).first()
-    return sentences.goal_line(task.goal, completeness(books_of(task)), task.status, due)
 
 
 @dataclass(frozen=True, slots=True)

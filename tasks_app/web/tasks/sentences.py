@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from tasks_app.domain import words
 from tasks_app.domain.progress import Progress
@@ -107,17 +106,6 @@ def status_line(facts: TaskFacts) -> str:
     if facts.status == T.EXHAUSTED and (facts.error_dialog or facts.last_reason):
         line += f" {_sentence(facts.error_dialog or facts.last_reason)}"
     return line
-
-
-def goal_line(goal: int, reached: int, status: str, due: datetime | None) -> str:
-    """A goal and what is reached of it, both per mille of the input; `due`: when running tasks are looked at next."""
-    line = f"{goal / 10:g} % of the input; {reached / 10:g} % is processed, so that it is "
-    if words.is_final_task(status):
-        return line + ("reached" if reached >= goal else "missed")
-    look = f"; the next look is at {due:%H:%M:%S} UTC" if due is not None and status == T.RUNNING else ""
-    if reached >= goal:
-        return f"{line}reached: the task is finished once every file was tried{look}"
-    return f"{line}not reached yet{look}"
 
 
 def _at_pilots(running: int, starting: int) -> str:

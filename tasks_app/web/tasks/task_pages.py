@@ -15,6 +15,7 @@ from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL, JobStatus
+from tasks_app.explaining import goals
 from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
 from tasks_app.failures.error_queries import error_groups
 from tasks_app.inputs import removed_files
@@ -62,20 +63,26 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task: what it does, how far it is, and what went wrong."""
     histograms = OutputTemplate.objects.filter(task_id=task_id, file_name_template__contains=ENDING)
     tasks = Task.objects.select_related("work_queue", "params", "periodic").annotate(
-        has_histograms=Exists(histograms), has_removed=Exists(removed_files.commands_on([task_id]))
+        has_histograms=Exists(histograms),
+        has_removed=Exists(removed_files.commands_on([task_id])),
+        goal_due=goals.next_look(),
     )
     task = get_object_or_404(tasks, pk=task_id)
     unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
     asked = Dataset.objects.of_task(task_id)
     datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
-    masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
+    every = datasets if len(datasets) <= DATASETS else Dataset.objects.of_task(task_id)
+    masters = [d for d in every if d.type in INPUT_TYPES and d.master_id is None]
     ranged, removed = _ranged(task, masters), removed_files.counts(task_id) if task.has_removed else {}  # type: ignore[attr-defined]
     log = latest_lines(task_id, LOG_LINES)
     verdict = page_queries.latest_verdicts([task_id]).get(task_id)
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
     submitted: TaskParams | None = getattr(task, "params", None)
     matrix = page_queries.job_matrix(task_id)
-    done = progress.of_datasets(masters, total(missing_of(masters).values()).files)
+    missing = missing_of(masters)
+    done = replace(
+        progress.of_datasets(masters, total(missing.values()).files), removed=sum(removed.get(d.id, 0) for d in masters)
+    )
     if done.failed and not matrix.by_status.get(JobStatus.FAILED):
         archived = JobArchive.objects.filter(task_id=task_id, status=JobStatus.FAILED)
         done = replace(done, tried=archived.exists())
@@ -109,7 +116,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "skips": _skips(verdict),
         "scouting": scout_words.of_task(task),
         "log": log,
-        "goal": page_queries.goal_of(task),
+        "goal": goals.goal_of(task, masters, missing, task.goal_due),  # type: ignore[attr-defined]
         "rule_effects": page_queries.rule_effects(task_id),
         "params": submitted.params if submitted is not None else None,
         "schedule": schedule,

@@ -45,6 +45,14 @@ def test_where_outputs_go_is_said_also_without_a_nucleus() -> None:
     assert said.endswith("else to the storage to which the queue writes that makes them")
 
 
+def test_the_goal_of_a_task_is_the_last_of_its_gates_and_never_in_the_way() -> None:
+    said = "60 % of the input; 20 % is processed, so that it is not reached yet"
+    *_, with_goal = walk(replace(GOOD, goal=said))
+    *_, without = walk(GOOD)
+    assert (with_goal.name, with_goal.answer, with_goal.sentence) == ("goal", "yes", f"its goal is {said}")
+    assert (without.name, without.answer) == ("goal", "not asked")
+
+
 CASES = [
     ("all is well", GOOD, "", ""),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,25 @@ def test_the_rate_of_a_link_is_the_mean_since_its_first_copy_of_the_last_hour(re
     )
     page = text(reader)
     assert "MB/s is the mean of the last hour" in page and "Last copied" in page
+
+
+def test_a_file_shows_how_far_it_is_how_fast_it_goes_and_when_it_will_be_there(reader: Any, site: Storages) -> None:
+    configure("LINK_RATE", 0.001)
+    site.dataset("lab.in", "A_DISK", ["f1"], size=100_000)
+    rule_id = site.rule("B_DISK", ["f1"])
+    site.turn()
+    site.turn(25)
+    (use,) = link_use.links(site.now)
+    assert (use.limit, use.left) == (0.001, 75_000)
+    (copy,) = link_use.copies([use], 10)
+    assert (copy.lfn, copy.rule, copy.copied, copy.percent, copy.limit) == ("f1", rule_id, 25_000, 25, 0.001)
+    assert copy.mbps == pytest.approx(0.001)
+    assert copy.ends(site.now) == pytest.approx(site.now + timedelta(seconds=75), abs=timedelta(seconds=1))
+    assert copy.ends(site.now + timedelta(hours=1)) is None, "nothing has come since"
+    assert replace(copy, attempt=2).mbps is None, "it may have gone on with what the first has left"
+    page = text(reader)
+    assert "25.0 kB of 100.0 kB (25 %)</span>" in page
+    assert "(limit 0.001)" in page and "Expected end (UTC)" in page
 
 
 def test_the_tab_of_a_task_shows_what_is_staged_and_copied_for_it(

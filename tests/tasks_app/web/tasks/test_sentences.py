@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from tasks_app.domain.job_errors import main_error
 from tasks_app.domain.progress import Progress
 from tasks_app.domain.states import JobStatus, TaskStatus
+from tasks_app.explaining.rules.goal_words import goal_line
 from tasks_app.transfers.rules.under_way import UnderWay
-from tasks_app.web.tasks.sentences import TaskFacts, goal_line, status_line
+from tasks_app.web.tasks.sentences import TaskFacts, status_line
 
 HALF = Progress(total=100, finished=50, failed=2, working=10)
 
