@@ -15,7 +15,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
 from tasks_app.transfers.link_settings import mover_settings
-from tasks_app.transfers.rules.copying import FileCopy
+from tasks_app.transfers.rules.file_copy import FileCopy
 from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.transfers.storages import local_storages
 
@@ -101,9 +101,14 @@ def links(now: datetime) -> list[LinkUse]:
 def copies(uses: Sequence[LinkUse], most: int) -> list[FileCopy]:
     """Files that are being copied now, those first that began first; at most `most`. One query."""
     limits = {(use.source, use.destination): use.limit for use in uses}
-    rows = TransferRequest.objects.filter(status=TransferStatus.ACTIVE).order_by("started", "id")
-    columns = ("lfn", "source", "destination", "rule_id", "bytes", "bytes_copied", "attempt", "started", "moved_at")
-    return [FileCopy(*row, limit=limits.get((row[1], row[2]), 0.0)) for row in rows.values_list(*columns)[:most]]
+    active = TransferRequest.objects.filter(status=TransferStatus.ACTIVE).order_by("started", "id")
+    rows = active.values_list(
+        "lfn", "source", "destination", "rule_id", "bytes", "bytes_copied", "attempt", "started", "moved_at"
+    )
+    return [
+        FileCopy(lfn, source, to, rule, size, copied, attempt, started, moved, limits.get((source, to), 0.0))
+        for lfn, source, to, rule, size, copied, attempt, started, moved in rows[:most]
+    ]
 
 
 def rules_of_note(most: int, task_id: int | None = None) -> Sequence[TransferRule]:
