@@ -20,6 +20,7 @@ from events_app.ends import (
 )
 from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES, UNUSED
 from events_app.ends.jobset_turn import Turn
+from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import end_consumer
 from events_app.rules.event_jobs import EventJobKind
 from tasks_app.domain.states import JOB_QUEUED, JobStatus
@@ -65,7 +66,11 @@ class EventEnds:
             turn.ended.add(ending.job.job_id)
             if became is not None:
                 turn.outcomes.append(became)
-        return Ends(turn.outcomes, turn.jobs, turn.logs, turn.unused)
+        return Ends(turn.outcomes, turn.jobs, turn.logs, turn.unused, turn.partial)
+
+    def given_up(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] | None) -> Mapping[int, int]:
+        """How many events of partial files were given up, by dataset."""
+        return jobset_ranges.given_up_of_partial(cursor, task_id, files)
 
 
 def _end(turn: Turn, ending: Ending) -> Outcome | None:

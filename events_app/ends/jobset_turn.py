@@ -33,6 +33,7 @@ class Turn:
     jobs: dict[int, list[int]] = field(default_factory=dict)
     logs: dict[int, Counter[int]] = field(default_factory=dict)
     unused: dict[int, Counter[int]] = field(default_factory=dict)
+    partial: dict[int, set[int]] = field(default_factory=dict)
 
     def members(self, jobset_id: int) -> list[Member]:
         """The jobs of a jobset that have not ended yet."""

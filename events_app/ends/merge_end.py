@@ -30,8 +30,9 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         said = _not_all(said, lost)
     if said.status == JobStatus.FINISHED:
         if turn.rules[job.task_id].accepts_partial:
-            without = jobset_ranges.given_up(turn.cursor, job.task_id, job.jobset_id, files)
-            turn.unused.setdefault(job.task_id, Counter()).update(without)
+            for file, dataset, events in jobset_ranges.given_up(turn.cursor, job.task_id, job.jobset_id, files):
+                turn.unused.setdefault(job.task_id, Counter())[dataset] += events
+                turn.partial.setdefault(job.task_id, set()).add(file)
         workers = jobset_ranges.merge(turn.cursor, job.task_id, files)
         turn.tell_merging(job.task_id, job.jobset_id, workers, jobset_lines.MERGED, job.job_id)
         return said

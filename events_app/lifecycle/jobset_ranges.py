@@ -47,11 +47,18 @@ WITH merged AS (
 SELECT DISTINCT pandaid FROM merged
 """
 _GIVEN_UP: Final = f"""
-SELECT c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
+SELECT c.fileid, c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
   FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
  WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[]) AND e.event_offset = %(jobset)s
    AND {is_in({EventStatus.FATAL}, "e.")}
- GROUP BY c.datasetid
+ GROUP BY 1, 2 ORDER BY 1
+"""
+_OF_PARTIAL: Final = f"""
+SELECT c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
+  FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
+ WHERE e.jeditaskid = %(task)s AND {is_in({EventStatus.FATAL}, "e.")} AND c.status = 'partial'
+   AND (%(files)s::bigint[] IS NULL OR e.fileid = ANY(%(files)s::bigint[]))
+ GROUP BY 1
 """
 # Of outputs that lie on their own the whole block is processed again.
 _CORRUPT: Final = f"""
@@ -93,9 +100,19 @@ def merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> 
     return [job for (job,) in cursor.fetchall()]
 
 
-def given_up(cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: Collection[int]) -> dict[int, int]:
-    """How many events of these files the jobset has given up, where a partial result is accepted, by dataset."""
+def given_up(
+    cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: Collection[int]
+) -> list[tuple[int, int, int]]:
+    """Of which of these files the jobset has given up events, where a partial result is accepted: (file, dataset, events)."""
     cursor.execute(_GIVEN_UP, {"task": task_id, "jobset": jobset_id, "files": numbers(files)})
+    return [(file, dataset, int(events)) for file, dataset, events in cursor.fetchall()]
+
+
+def given_up_of_partial(
+    cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] | None = None
+) -> dict[int, int]:
+    """How many events of partial files, of these or of all of a task, were given up, by dataset."""
+    cursor.execute(_OF_PARTIAL, {"task": task_id, "files": None if files is None else numbers(files)})
     return {dataset: int(events) for dataset, events in cursor.fetchall()}
 
 

@@ -27,7 +27,8 @@ from tasks_app.web.lists.misspelt import a_number, one_of, takes
 FILES: Final = 25
 REFRESH_S: Final = 30
 SHOWN: Final = tuple(
-    str(status) for status in (FileStatus.READY, FileStatus.RUNNING, FileStatus.FINISHED, FileStatus.FAILED)
+    str(status)
+    for status in (FileStatus.READY, FileStatus.RUNNING, FileStatus.FINISHED, FileStatus.PARTIAL, FileStatus.FAILED)
 )
 
 

@@ -77,7 +77,7 @@ INVARIANTS: tuple[Invariant, ...] = (
                SELECT count(*) FILTER (WHERE c.status NOT IN {_NO_INPUT}) AS files,
                       count(*) FILTER (WHERE c.status NOT IN {_NO_INPUT} AND c.status NOT IN {_NOT_YET}) AS to_be_used,
                       count(*) FILTER (WHERE c.status IN {_GONE}) AS gone,
-                      count(*) FILTER (WHERE c.status = 'finished') AS finished,
+                      count(*) FILTER (WHERE c.status IN ('finished', 'partial')) AS finished,
                       count(*) FILTER (WHERE c.status = 'ready' AND c.keeptrack = 1 AND {_NO_ATTEMPT_LEFT}) AS failed,
                       count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_NO_INPUT} AND c.status NOT IN {_NOT_YET}
                                          AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
@@ -136,7 +136,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "Every finished input names the finished job that processed it.",
         f"""
         SELECT c.jeditaskid, c.datasetid, c.fileid, c.pandaid FROM jedi_dataset_contents c
-         WHERE c.type IN ({_INPUTS}) AND c.status = 'finished'
+         WHERE c.type IN ({_INPUTS}) AND c.status IN ('finished', 'partial')
            AND NOT EXISTS (SELECT 1 FROM {_JOBS} j WHERE j.pandaid = c.pandaid AND j.jobstatus = 'finished')""",
     ),
     Invariant(
@@ -341,7 +341,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         f"""
         SELECT t.jeditaskid, c.datasetid, c.boundaryid, count(DISTINCT c.pandaid) AS jobs FROM jedi_tasks t
           JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.type IN ({_INPUTS}) AND c.boundaryid IS NOT NULL
-         WHERE t.splitrule ~ '(^|,)GB=[34](,|$)' AND c.status IN ('running', 'finished')
+         WHERE t.splitrule ~ '(^|,)GB=[34](,|$)' AND c.status IN ('running', 'finished', 'partial')
          GROUP BY 1, 2, 3 HAVING count(DISTINCT c.pandaid) > 1""",
     ),
     Invariant(

@@ -166,3 +166,10 @@ RETRY_SITE_ENDED: Final = code(
     "Nothing needs to be done: the attempt does not count against the file.",
     severity="info",
 )
+TASK_EVENTS_GIVEN_UP: Final = code(
+    "task_events_given_up",
+    "Some events were given up",
+    "state",
+    "user",
+    "Look at the errors of its event ranges, correct their cause, and submit a task on the files that are partial.",
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jedisite.vocabulary.words import plural
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import attempt_refusal_codes, refusal_codes
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.states import TaskStatus
@@ -46,6 +46,7 @@ class Books:
     missing           why some of the files were never there, as a part of a sentence
     removed           who took all files out of its input, as a sentence
     maker             what another task has left of an input that it makes
+    given_up          events of files that were processed without them (allowPartialFinish)
     """
 
     files: int
@@ -63,6 +64,7 @@ class Books:
     missing: str = ""
     removed: str = ""
     maker: Maker | None = None
+    given_up: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,11 @@ def goal_reached(books: Books) -> bool:
 def final_verdict(books: Books) -> FinalVerdict:
     """How a task ends; the first rule that applies (lifecycle 6.4).
 
-    done: every file was processed; finished: some were; failed: none was. With a parent that did not reach done, a
-    complete task is only finished, since its input may be incomplete; with a parent that failed it has failed. One that
-    waited for another task which makes its input, and was not done, is finished, too. A task that would be finished
-    below its goal is exhausted if it asked for that and was not told to finish, and has failed if it asked for that.
+    done: every file was processed; finished: some were, or some events were given up; failed: none was. With a parent
+    that did not reach done, a complete task is only finished, since its input may be incomplete; with a parent that
+    failed it has failed. One that waited for another task which makes its input, and was not done, is finished, too. A
+    task that would be finished below its goal is exhausted if it asked for that and was not told to finish, and has
+    failed if it asked for that.
     """
     verdict = _by_files(books)
     if verdict.status != TaskStatus.FINISHED or goal_reached(books):
@@ -120,11 +123,15 @@ def _by_files(books: Books) -> FinalVerdict:
     words = f"{books.finished} of {plural(books.files, 'input file was', 'input files were')} processed"
     if books.missing:
         words += f"; {books.missing}"
+    if books.given_up:
+        words += f", {plural(books.given_up, 'event was', 'events were')} given up"
     words = books.removed or words
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
         return FinalVerdict(TaskStatus.FAILED, Reason(refusal_codes.TASK_NONE_DONE, words))
     if books.finished < books.files:
         return FinalVerdict(TaskStatus.FINISHED, Reason(refusal_codes.TASK_SOME_DONE, words))
+    if books.given_up:
+        return FinalVerdict(TaskStatus.FINISHED, Reason(attempt_refusal_codes.TASK_EVENTS_GIVEN_UP, words))
     if books.parent in _PARENT_FAILED:
         return _with_its_parent(TaskStatus.FAILED, words, books)
     if books.parent is not None and books.parent != TaskStatus.DONE:

@@ -256,8 +256,9 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
         F.PENDING: frozenset({F.READY, F.LOST, F.MISSING, F.REMOVED}),
         F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING, F.REMOVED}),
         F.PICKED: frozenset({F.RUNNING, F.READY}),
-        F.RUNNING: frozenset({F.FINISHED, F.READY}),
+        F.RUNNING: frozenset({F.FINISHED, F.PARTIAL, F.READY}),
         F.FINISHED: frozenset({F.READY}),
+        F.PARTIAL: frozenset({F.READY}),
         F.LOST: frozenset({F.PENDING, F.READY, F.STAGING, F.REMOVED}),
         F.MISSING: frozenset({F.PENDING, F.READY, F.STAGING, F.REMOVED}),
         F.REMOVED: frozenset(),
@@ -277,6 +278,8 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
 }
 """Of files that a task reads: one that has used up its attempts is ready still, and counted as failed. Of files that it
 makes: those that are to be merged become ready, and are inputs of merge jobs."""
+FILE_PROCESSED = frozenset({F.FINISHED, F.PARTIAL})
+"""Of files that a task reads: its jobs have made what they could of it. Of a partial one some events were given up."""
 FILE_STATES = tuple(status for status in FileStatus if any(status in moves for moves in FILE_MOVES.values()))
 """Those that a file can be in. The other states are words of JEDI's documents, which no list, filter or answer offers."""
 

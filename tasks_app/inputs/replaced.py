@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 
 from jedisite.database.sql import hot_cursor, numbers
-from tasks_app.domain.states import TASK_FINAL, FileStatus
+from tasks_app.domain.states import FILE_PROCESSED, TASK_FINAL, FileStatus
 from tasks_app.models import Dataset
 
 # Output datasets count what they have lost, so that nothing more is read for most. What a merge job had made was lost with
@@ -36,7 +36,7 @@ SELECT DISTINCT j.datasetid, j.lfn FROM jobs_of j JOIN jedi_tasks m ON m.jeditas
  WHERE NOT m.status = ANY(%(ended)s) OR EXISTS (
        SELECT 1 FROM job_files f
          JOIN jedi_dataset_contents i ON i.jeditaskid = j.maker AND i.datasetid = f.datasetid AND i.fileid = f.fileid
-        WHERE f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input') AND i.status = 'finished'
+        WHERE f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input') AND i.status IN ('finished', 'partial')
           AND i.pandaid IS DISTINCT FROM j.pandaid)
 """  # noqa: S608 - constants
 # No longer what the job that made it has read: others process that, or what was made in the place of it.
@@ -50,7 +50,7 @@ SELECT DISTINCT l.datasetid, l.lfn FROM lost l WHERE NOT EXISTS (
 # The jobs that have read since what the lost files were made of, and nothing else; by themselves, or their files were merged.
 _IN_THEIR_PLACE = f"""{_LOST},
 covered AS MATERIALIZED (
-    SELECT j.maker, f.datasetid, f.fileid, bool_or(j.status <> 'finished') AS held
+    SELECT j.maker, f.datasetid, f.fileid, bool_or(j.status NOT IN ('finished', 'partial')) AS held
       FROM jobs_of j JOIN job_files f ON f.pandaid = j.pandaid JOIN jedi_datasets d ON {_IS_READ}
      WHERE f.fileid IS NOT NULL GROUP BY 1, 2, 3),
 producers AS MATERIALIZED (
@@ -82,7 +82,7 @@ SELECT DISTINCT r.jeditaskid, r.lfn
    AND r.status = 'ready'
  WHERE d.jeditaskid = ANY(%s::bigint[]) AND d.type = 'input' AND d.status <> 'removed' ORDER BY 1, 2
 """
-_TAKEN: Final = (FileStatus.FINISHED.value, FileStatus.RUNNING.value)
+_TAKEN: Final = (*sorted(FILE_PROCESSED), FileStatus.RUNNING.value)
 
 
 def replaced(cursor: psycopg.Cursor[Any], datasets: Collection[int]) -> list[tuple[int, str]]:
@@ -90,7 +90,7 @@ def replaced(cursor: psycopg.Cursor[Any], datasets: Collection[int]) -> list[tup
     does: (dataset, name)."""
     values = {
         "datasets": numbers(sorted(datasets)),
-        "statuses": [FileStatus.FINISHED.value],
+        "statuses": sorted(FILE_PROCESSED),
         "ended": sorted(TASK_FINAL),
     }
     cursor.execute(_REPLACED, values)

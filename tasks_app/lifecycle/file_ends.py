@@ -15,14 +15,16 @@ from tasks_app.lifecycle.file_moves import EITHER, MOST, OUTPUT, before
 
 F = FileStatus
 # ruff: noqa: S608 - every piece is a constant of ours
-# A file of a job that failed is tried again (`again`) while it has attempts left and has not failed too often; `won` ends it.
+# A file of a job that failed is tried again (`again`) while it has attempts left and has not failed too often; `won` ends it,
+# and those of `partial` without some of their events.
 # Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
 # of the job is found by its place in the sorted list of jobs: a join would make the server read the whole dataset
 # when it knows little of it.
 BOOK_INPUTS: Final = f"""
 WITH booked AS (
     UPDATE jedi_dataset_contents c
-       SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
+       SET status = CASE WHEN NOT (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'ready'
+                         WHEN c.fileid = ANY(%(partial)s::bigint[]) THEN 'partial' ELSE 'finished' END,
            attemptnr = coalesce(c.attemptnr, 0) + 1,
            maxattempt = CASE WHEN (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]
                                   AND coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND c.maxattempt < {MOST}
@@ -34,7 +36,8 @@ WITH booked AS (
        AND c.fileid = ANY(ARRAY(SELECT f.fileid FROM job_files f WHERE f.pandaid = ANY(%(ids)s::bigint[])
                                    AND f.datasetid = %(dataset)s AND f.fileid IS NOT NULL))
        AND c.pandaid = ANY(%(ids)s::bigint[]) AND {before(EITHER, F.FINISHED, F.READY, row="c.")} AND c.keeptrack = 1
-    RETURNING c.fileid, c.status = 'finished' AS won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
+    RETURNING c.fileid, c.status IN ('finished', 'partial') AS won,
+              coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
               c.status = 'ready' AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
                                  AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
 waiting AS (

@@ -10,7 +10,7 @@ import psycopg
 
 from jedisite.database.sql import numbers
 from tasks_app.domain.job_file_states import JobFileStatus
-from tasks_app.domain.states import FileStatus
+from tasks_app.domain.states import FILE_PROCESSED, FileStatus
 from tasks_app.lifecycle import attempts
 from tasks_app.lifecycle.file_moves import INPUT, OUTPUT, before
 
@@ -41,7 +41,7 @@ WITH again AS (
            maxattempt = CASE WHEN c.maxattempt <= c.attemptnr THEN c.attemptnr + %(more)s ELSE c.maxattempt END,
            maxfailure = CASE WHEN c.maxfailure <= c.failedattempt THEN c.failedattempt + %(more)s ELSE c.maxfailure END
      WHERE c.jeditaskid = %(task)s AND c.fileid = ANY(%(inputs)s::bigint[])
-       AND {before(INPUT, F.READY, among=[F.FINISHED], row="c.")}
+       AND {before(INPUT, F.READY, among=FILE_PROCESSED, row="c.")}
     RETURNING c.fileid, c.datasetid, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events),
 waiting AS (
     INSERT INTO file_retries (fileid, jeditaskid, datasetid)

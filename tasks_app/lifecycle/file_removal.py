@@ -56,7 +56,7 @@ _LEFT: Final = f"""
 SELECT n.lfn, max(c.status), max(c.pandaid) FILTER (WHERE c.status IN ('picked', 'running'))
   FROM unnest(%(lfns)s::text[]) n (lfn)
   LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.{_READ} AND c.lfn = n.lfn
- GROUP BY 1 HAVING coalesce(bool_or(c.status IN ('picked', 'running', 'finished')), true) OR %(all)s ORDER BY 1"""
+ GROUP BY 1 HAVING coalesce(bool_or(c.status IN ('picked', 'running', 'finished', 'partial')), true) OR %(all)s ORDER BY 1"""
 
 
 @dataclass(frozen=True, slots=True)

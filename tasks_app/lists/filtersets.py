@@ -19,7 +19,14 @@ from jedisite.web.filters_by_name import NamedFilters
 from tasks_app.domain import window
 from tasks_app.domain.fingerprints import CATEGORIES
 from tasks_app.domain.job_errors import NO_ERROR
-from tasks_app.domain.states import FILE_STATES, TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
+from tasks_app.domain.states import (
+    FILE_PROCESSED,
+    FILE_STATES,
+    TASK_FINAL,
+    DatasetStatus,
+    JobStatus,
+    TaskStatus,
+)
 from tasks_app.failures.error_queries import with_main_error
 from tasks_app.inputs.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.lists.named_filters import WorkQueueFilter, at_place, queue_filter, user_filter
@@ -302,7 +309,7 @@ class TaskFileFilter(FileFilter):
 
     def that_remain(self, queryset: QuerySet[File], name: str, value: bool) -> QuerySet[File]:
         """Files that are not done: neither finished nor read by a merge already."""
-        done = [FileStatus.FINISHED.value]
+        done = sorted(FILE_PROCESSED)
         return queryset.exclude(status__in=done) if value else queryset.filter(status__in=done)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet, Sum
 
+from jedisite.database.sql import hot_cursor
 from tasks_app.domain.final import Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
@@ -15,6 +16,7 @@ from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.inputs.removed_files import all_removed
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.outcomes import end_hooks
 from tasks_app.params.splitrule import SplitRule
 
 PRODUCTION_LABELS = frozenset({"managed", "test"})
@@ -61,10 +63,17 @@ def books_of(task: Task) -> Books:
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
         missing=why_missing(task.id, missing, whole_groups=(rule.get_int("GB") or 0) >= WHOLE) if missing.files else "",
         removed="" if files else all_removed([task.id]).get(task.id, ""),
+        given_up=_given_up(task.id) if rule.flag("AP") else 0,
         maker=_maker(task, masters)
         if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
         else None,
     )
+
+
+def _given_up(task_id: int) -> int:
+    """Events that were given up of files that were processed without them."""
+    with hot_cursor() as cursor:
+        return sum(end_hooks.given_up(cursor, task_id).values())
 
 
 def with_no_result(tasks: Sequence[Task]) -> list[Task]:

@@ -60,12 +60,14 @@ class Ends:
     jobs    new jobs, by task
     logs    how many records of logs each dataset has more for them, by task and dataset
     unused  events of files that finish now without them, by task and dataset
+    partial these files, by task
     """
 
     outcomes: Sequence[Outcome] = ()
     jobs: Mapping[int, Sequence[int]] = field(default_factory=dict)
     logs: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     unused: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    partial: Mapping[int, Collection[int]] = field(default_factory=dict)
 
 
 class EndHook(Protocol):
@@ -80,6 +82,10 @@ class EndHook(Protocol):
 
     def of_line(self, job_id: int, task_id: int, word: str, said: Mapping[str, Any]) -> Outcome:
         """How the job of a line ends."""
+        ...
+
+    def given_up(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] | None) -> Mapping[int, int]:
+        """How many events of partial files, of these or of all, were given up, by dataset."""
         ...
 
 
@@ -112,6 +118,13 @@ def ends(cursor: psycopg.Cursor[Any], endings: Sequence[Ending]) -> Ends:
         if endings:
             return _made(where).ends(cursor, endings)
     return Ends([ending.outcome for ending in endings])
+
+
+def given_up(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] | None = None) -> Mapping[int, int]:
+    """How many events of partial files, of these or of all of a task, were given up, by dataset: the output lacks them."""
+    for where in _registered:
+        return _made(where).given_up(cursor, task_id, files)
+    return {}
 
 
 def consumers_among(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> set[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ def _book_task(
         and not (before[o.job_id].events and before[o.job_id].status == JobStatus.MERGING)
     ]
     merges = [o.job_id for o in outcomes if before[o.job_id].merges]
-    counts = _inputs_of(cursor, task_id, others)
+    counts = _inputs_of(cursor, task_id, others, ends.partial.get(task_id, ()))
     back = _inputs_of(cursor, task_id, freed)
     if task_id in failures.by_task:
         counts += apply_rules.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
@@ -204,7 +204,7 @@ def _book_task(
 
 
 def _inputs_of(
-    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome], partial: Collection[int] = ()
 ) -> list[tuple[int, int, int, int, int]]:
     if not outcomes:
         return []
@@ -212,7 +212,7 @@ def _inputs_of(
     won = [o.status == JobStatus.FINISHED and not o.inputs_again for o in outcomes]
     failed = [o.status == JobStatus.FAILED for o in outcomes]
     spared = [o.spares_attempt for o in outcomes]
-    return _book_inputs(cursor, task_id, ids, won, failed, spared)
+    return _book_inputs(cursor, task_id, ids, won, failed, spared, partial)
 
 
 _READ = """
@@ -223,14 +223,20 @@ SELECT f.datasetid, min(f.fileid), max(f.fileid) FROM job_files f
 
 
 def _book_inputs(
-    cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool], spared: list[bool]
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    ids: list[int],
+    won: list[bool],
+    failed: list[bool],
+    spared: list[bool],
+    partial: Collection[int],
 ) -> list[tuple[int, int, int, int, int]]:
     """Rows of (dataset id, finished, failed for good, ready again, events of finished). `ids` ascend."""
     cursor.execute(_READ, {"ids": numbers(ids)})
     found = []
     for dataset_id, first, last in cursor.fetchall():
         flags = {"won": numbers(won), "failed": numbers(failed), "spared": numbers(spared), "most_spared": MOST_SPARED}
-        values = {"ids": numbers(ids), **flags, "task": task_id}
+        values = {"ids": numbers(ids), **flags, "task": task_id, "partial": numbers(partial)}
         cursor.execute(file_ends.BOOK_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
         found += cursor.fetchall()
     return found

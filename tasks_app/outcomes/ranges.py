@@ -21,7 +21,7 @@ class RangedFiles:
 
 _COUNT = """
 SELECT datasetid, count(*), count(*) FILTER (WHERE done), count(*) FILTER (WHERE failed)
-  FROM (SELECT datasetid, bool_and(status = 'finished') AS done,
+  FROM (SELECT datasetid, bool_and(status IN ('finished', 'partial')) AS done,
                bool_or(status = 'ready' AND coalesce(attemptnr >= maxattempt OR failedattempt >= maxfailure, false)) AS failed
           FROM jedi_dataset_contents
          WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s::bigint[]) AND startevent IS NOT NULL

@@ -26,6 +26,7 @@ from tasks_app.lifecycle import dataset_moves, file_recovery, task_moves
 from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
+from tasks_app.outcomes import end_hooks
 from tasks_app.outcomes.kept_copies import kept_of, read_instead
 from tasks_app.outcomes.lost_outputs import count_files, lose, remove
 from tasks_app.outcomes.recovery_chains import chain
@@ -147,8 +148,9 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
     """Outputs are lost, inputs are ready again, and the counters say so."""
     inputs = sorted(i.file_id for i in found.inputs)
     lost = lose(cursor, found.task_id, found.all_lost)
+    uncounted = end_hooks.given_up(cursor, found.task_id, inputs)
     ready = file_recovery.process_again(cursor, found.task_id, inputs)
-    again = [(dataset, files, events, 0, 0) for dataset, files, events in ready]
+    again = [(dataset, files, events - uncounted.get(dataset, 0), 0, 0) for dataset, files, events in ready]
     # A job whose outputs are gone counts for nothing: its inputs may be those of another finished job.
     file_recovery.take_inputs_from(cursor, found.jobs, inputs)
     count_files(cursor, sorted(lost + again))

@@ -165,7 +165,7 @@ def plan(
              JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
              JOIN jedi_datasets d ON d.datasetid = c.datasetid
             WHERE f.pandaid = ANY(%(jobs)s::bigint[]) AND f.type NOT IN ('output', 'log')
-              AND c.jeditaskid = %(task)s AND c.pandaid = f.pandaid AND c.status = 'finished' AND c.keeptrack = 1
+              AND c.jeditaskid = %(task)s AND c.pandaid = f.pandaid AND c.status IN ('finished', 'partial') AND c.keeptrack = 1
             ORDER BY c.fileid""",
         {"task": task.id, "jobs": numbers(jobs)},
     )

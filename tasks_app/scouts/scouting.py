@@ -59,7 +59,7 @@ def _progress(cursor: psycopg.Cursor[Any], task: Task) -> scouts.ScoutProgress:
     released = sum(m.files_to_be_used for m in masters)
     known = sum(m.files for m in masters)
     cursor.execute(
-        """SELECT count(DISTINCT pandaid), count(DISTINCT pandaid) FILTER (WHERE status = 'finished')
+        """SELECT count(DISTINCT pandaid), count(DISTINCT pandaid) FILTER (WHERE status IN ('finished', 'partial'))
              FROM jedi_dataset_contents
             WHERE jeditaskid = %s AND datasetid = ANY(%s) AND fileid <= %s AND pandaid IS NOT NULL""",
         [task.id, [m.id for m in masters], max((m.pick_cursor for m in masters), default=0)],

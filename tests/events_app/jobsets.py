@@ -71,7 +71,7 @@ def make_jobset(
     **changes: Any,
 ) -> Jobset:
     task = make_task(event_service=1, split_rule=rules)
-    inputs = make_dataset(task, name="lab.in", **USED)
+    inputs = make_dataset(task, name="lab.in", events=events, **USED)
     outputs = make_dataset(task, name="user.ada.out", type="output", status="running", **USED)
     logs = make_dataset(task, name="user.ada.log", type="log", status="running", **USED)
     with hot_cursor() as cursor:

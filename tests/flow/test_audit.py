@@ -43,6 +43,14 @@ BREAKS: dict[str, str] = {
         {_A_RANGE} SELECT jeditaskid, datasetid, fileid, pandaid, 1, 1, 9, 1 FROM jedi_dataset_contents
          WHERE type = 'input' AND pandaid = {_RUNNING_JOB};
         UPDATE jedi_dataset_contents SET pandaid = {_OPEN_JOB} WHERE type = 'input' AND pandaid = {_RUNNING_JOB}""",
+    "partial_file_lacks_events": f"UPDATE jedi_dataset_contents SET status = 'partial' WHERE fileid = {_A_FINISHED}",
+    "input_events": f"UPDATE jedi_datasets SET neventsused = coalesce(neventsused, 0) + 1 WHERE {_INPUT}",
+    "events_of_consumers": f"""
+        UPDATE jobs SET eventservice = 1, nevents = 8 WHERE pandaid = {_RUNNING_JOB};
+        {_A_RANGE} SELECT jeditaskid, 1, 1, pandaid, 1, 1, 9, 3 FROM jobs WHERE pandaid = {_RUNNING_JOB}""",
+    "one_merge_of_jobset": f"""
+        UPDATE jobs SET eventservice = 2, jobsetid = 7, jeditaskid = 1 WHERE pandaid IN ({_RUNNING_JOB}, {_OPEN_JOB})""",
+    "waiting_files_are_used": f"UPDATE jedi_datasets SET nfileswaiting = nfiles + 1 WHERE {_INPUT}",
     "merging_consumer_is_awaited": "UPDATE jobs SET eventservice = 1, jobsetid = 7 WHERE jobstatus = 'merging'",
     "input_counters": f"UPDATE jedi_datasets SET nfilesused = nfilesused + 1 WHERE {_INPUT}",
     "output_counters": "UPDATE jedi_datasets SET nfilesfinished = nfilesfinished - 1 WHERE type = 'log' AND nfilesfinished > 0",

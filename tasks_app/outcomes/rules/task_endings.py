@@ -43,7 +43,11 @@ def ending_of(status: str, said: str, books: Callable[[], Books]) -> Ending:
         return Ending(TaskStatus.ABORTED, said or "killed", said)
     found = books()
     verdict = final_verdict(found)
-    remark = verdict.reason.detail if verdict.reason.code in _SHOWN or found.missing or found.removed else ""
+    remark = (
+        verdict.reason.detail
+        if verdict.reason.code in _SHOWN or found.missing or found.removed or found.given_up
+        else ""
+    )
     if said.startswith(PREPROCESSING_FAILED):
         remark = said
     return Ending(verdict.status, verdict.reason.detail, remark)

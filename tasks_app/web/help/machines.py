@@ -148,6 +148,7 @@ FILE_MEANING: Final[Mapping[str, str]] = {
     "picked": "is being given to a job",
     "running": "is used by a job",
     "finished": "was processed (input) or made (output)",
+    "partial": "was processed but for events that were given up",
     "failed": "was not made",
     "cancelled": "was not made because its job was ended",
     "nooutput": "was not made and is not needed",
@@ -158,7 +159,7 @@ FILE_MEANING: Final[Mapping[str, str]] = {
 }
 INPUT_FILES: Final = Machine(
     "States of files that a task reads",
-    (("staging", "pending"), ("ready", "lost", "missing"), ("picked", "running"), ("finished", "removed")),
+    (("staging", "pending"), ("ready", "lost", "missing"), ("picked", "running"), ("finished", "partial", "removed")),
     FILE_MOVES["input"],
 )
 OUTPUT_FILES: Final = Machine(

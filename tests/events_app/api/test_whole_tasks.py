@@ -22,6 +22,7 @@ from tasks_app.dispatch import queue_storages
 from tasks_app.models import Dataset, File, Job, JobFile
 from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.outcomes import book
+from tasks_app.outcomes.recovery import recover
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import parameters, settle, status, submit, task, template
 from tests.installation import wait_for
@@ -116,4 +117,29 @@ def test_outputs_of_a_fine_grained_task_are_one_file_for_each_input_although_a_p
     assert {row.status for row in Event.objects.filter(task_id=made)} <= {EventStatus.MERGED, EventStatus.CANCELLED}
     outputs = Dataset.objects.get(task_id=made, type="output")
     assert (outputs.files, outputs.files_finished) == (1, 1)
+    assert_books_balance()
+
+
+def test_a_task_of_which_some_events_were_given_up_is_finished_and_says_how_many(inputs: Path, start: Start) -> None:
+    made = submitted(
+        "[ $FIRST_EVENT -ne 11 ] || exit 3; sed -n ${FIRST_EVENT},${LAST_EVENT}p %IN > out.txt",
+        nEventsPerWorker=5,
+        maxAttemptES=1,
+        allowPartialFinish=True,
+    )
+    for _ in ("consumer", "merge job"):
+        assert start().wait(120) == 0
+        settle()
+    said = "1 of 1 input file was processed, 5 events were given up"
+    assert (status(made), task(made).error_dialog) == ("finished", said)
+    assert File.objects.get(task_id=made, type="input").status == "partial"
+    assert results(made) == [b"".join(LINES.splitlines(keepends=True)[:10] + LINES.splitlines(keepends=True)[15:])]
+    read = Dataset.objects.get(task_id=made, type="input")
+    assert (read.files_finished, read.events, read.events_used) == (1, EVENTS, EVENTS - 5)
+    assert_books_balance()
+    (output,) = File.objects.filter(task_id=made, type="output")
+    Path(urllib.parse.unquote((output.surl or "").removeprefix("file://localhost"))).unlink()
+    recover(made, [output.lfn], by="ada", reason="it is gone")
+    read.refresh_from_db()
+    assert (read.files_finished, read.events_used) == (0, 0)
     assert_books_balance()

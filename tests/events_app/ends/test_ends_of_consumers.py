@@ -161,7 +161,10 @@ def test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted(jobset_of:
     books_lines()
     assert said_of(jobset.first)[:2] == ("finished", "partial")
     jobset.inputs.refresh_from_db()
+    jobset.file.refresh_from_db()
     assert (jobset.inputs.files_finished, jobset.inputs.events_used) == (1, 10), "of 20 events"
+    assert jobset.file.status == "partial"
+    check()
 
 
 def test_what_an_earlier_consumer_has_done_is_merged_when_the_last_one_fails_where_a_partial_result_is_accepted(

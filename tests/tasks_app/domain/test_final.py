@@ -38,6 +38,16 @@ T = TaskStatus
         (Books(10, 9, goal=900, fail_unreached=True), T.FINISHED, "task_some_done"),
         (Books(1000, 899, goal=900, fail_unreached=True), T.FAILED, "task_goal_missed"),
         (Books(10, 10, fail_unreached=True), T.DONE, "task_all_done"),
+        # events of processed files that were given up
+        (Books(2, 2, events=50, events_used=40, given_up=10), T.FINISHED, "task_events_given_up"),
+        (Books(2, 1, events=50, events_used=20, given_up=5), T.FINISHED, "task_some_done"),
+        (Books(2, 2, "failed", events=50, events_used=40, given_up=10), T.FINISHED, "task_events_given_up"),
+        (Books(2, 2, events=50, events_used=40, given_up=10, fail_unreached=True), T.FAILED, "task_goal_missed"),
+        (
+            Books(2, 2, events=50, events_used=40, given_up=10, goal=800, use_exhausted=True),
+            T.FINISHED,
+            "task_events_given_up",
+        ),
         # UX: it waits for somebody, who may tell it to finish
         (Books(10, 9, use_exhausted=True), T.EXHAUSTED, "task_goal_missed"),
         (Books(10, 9, goal=900, use_exhausted=True), T.FINISHED, "task_some_done"),

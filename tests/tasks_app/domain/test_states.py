@@ -134,7 +134,7 @@ def test_a_job_that_has_ended_stays_as_it_is_and_none_goes_back_to_the_queue_fro
 
 
 def test_words_of_the_documents_that_are_no_states_of_files_here_are_offered_nowhere() -> None:
-    words = {"broken", "partial", "prepared", "merging"}
+    words = {"broken", "prepared", "merging"}
     assert {status.value for status in FileStatus} - set(FILE_STATES) == words
     shown = [
         {value for value, _ in FileFilter.base_filters["status"].extra["choices"]},

@@ -37,9 +37,9 @@ class Scene(NamedTuple):
             door(cursor, self.task, *arguments, **more)
 
 
-def booked(won: bool) -> Callable[[Scene], None]:
+def booked(won: bool, *, partly: bool = False) -> Callable[[Scene], None]:
     flags = {"ids": [JOB], "won": [won], "failed": [not won], "spared": [False], "most_spared": 3}
-    return lambda scene: scene.run(file_ends.BOOK_INPUTS, **flags)
+    return lambda scene: scene.run(file_ends.BOOK_INPUTS, **flags, partial=scene.files if partly else [])
 
 
 def ended(statement: str, status: str, *, stored: bool) -> Callable[[Scene], None]:
@@ -87,6 +87,7 @@ DOORS: dict[str, tuple[Callable[[Scene], object], Mapping[F, F], tuple[str, ...]
     "used": (lambda s: s.run(file_uses.USE_TRACKED, name="lab.t.in"), {F.READY: F.RUNNING}, (IN, UNMERGED)),
     "used as seeds": (lambda s: s.run(file_uses.USE_SEEDS), {F.READY: F.RUNNING}, (IN,)),
     "processed": (booked(True), {F.RUNNING: F.FINISHED}, (IN, UNMERGED)),
+    "processed in part": (booked(True, partly=True), {F.RUNNING: F.PARTIAL}, (IN,)),
     "not processed": (booked(False), {F.RUNNING: F.READY}, (IN, UNMERGED)),
     "made": (ended(file_ends.BOOK_OUTPUTS, "finished", stored=True), {F.DEFINED: F.FINISHED}, (OUT, UNMERGED)),
     "not made": (
@@ -102,7 +103,11 @@ DOORS: dict[str, tuple[Callable[[Scene], object], Mapping[F, F], tuple[str, ...]
     "to be merged": (ended(file_ends.HOLD_OUTPUTS, "", stored=True), {F.DEFINED: F.READY}, (UNMERGED,)),
     "not merged": (lambda s: s.run(file_ends.CONCLUDE_MERGES, **MERGES_END), {F.READY: F.NOTMERGED}, (UNMERGED,)),
     "outputs lost": (lambda s: s.ask(file_recovery.lose, s.files, [JOB]), {F.FINISHED: F.LOST}, (OUT,)),
-    "processed again": (lambda s: s.ask(file_recovery.process_again, s.files), {F.FINISHED: F.READY}, (IN,)),
+    "processed again": (
+        lambda s: s.ask(file_recovery.process_again, s.files),
+        {F.FINISHED: F.READY, F.PARTIAL: F.READY},
+        (IN,),
+    ),
 }
 CASES = [(name, kind) for name, (_, _, kinds) in DOORS.items() for kind in kinds]
 
