@@ -7,7 +7,7 @@ from typing import Any, Final
 from psycopg.types.numeric import Int8
 
 from events_app.dispatch.ownership import MINE, SHOWN, shown
-from events_app.lifecycle.range_handout import available, take
+from events_app.lifecycle.range_handout import TakenBlock, available, take
 from events_app.lifecycle.unneeded_consumers import end_unneeded
 from events_app.rules.event_jobs import EventJobKind
 from events_app.rules.range_ids import RangeId
@@ -43,10 +43,16 @@ def hand_out(job_id: int, wanted: int, proof: Proof, segment: int | None = None)
             "LFN": one.lfn,
             "GUID": one.guid,
             "scope": one.scope,
+            **(_place(one) if is_jumbo else {}),
         }
         for one in taken.blocks
         for each in one.block.ranges()
     ]
+
+
+def _place(one: TakenBlock) -> dict[str, Any]:
+    """Where a jumbo job finds the file of a range, which is no input of it."""
+    return {"PFN": one.surl, "fsize": one.size, "checksum": one.checksum}
 
 
 def waiting(job_id: int, proof: Proof) -> int:

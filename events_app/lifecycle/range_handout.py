@@ -48,28 +48,45 @@ cut AS (
            t.events_per_range, t.attemptnr, 0, {after(EventAct.HAND_OUT)}, {{jumbo}}
       FROM taken t, job WHERE t.many < t.ranges)
 SELECT t.fileid, t.def_min_eventid, least(t.def_max_eventid, t.behind - 1), t.events_per_range, t.attemptnr,
-       (SELECT max(upto) FROM counted) > %(wanted)s::int, f.lfn, f.guid, f.scope
+       (SELECT max(upto) FROM counted) > %(wanted)s::int, f.lfn, f.guid, f.scope, {{place}}
   FROM taken t
-  LEFT JOIN jedi_dataset_contents f ON f.jeditaskid = %(task)s AND f.datasetid = t.datasetid AND f.fileid = t.fileid
+  LEFT JOIN jedi_dataset_contents f ON f.jeditaskid = %(task)s AND f.datasetid = t.datasetid AND f.fileid = t.fileid{{read}}
  ORDER BY t.pandaid, t.fileid, t.def_min_eventid
 """
 _OF_JOBSET: Final = _TAKE.format(
-    job=_JOB, waiting=_WAITING.format(whose="pandaid = (SELECT jobsetid FROM job) AND ", how=""), jumbo="NULL::smallint"
+    job=_JOB,
+    waiting=_WAITING.format(whose="pandaid = (SELECT jobsetid FROM job) AND ", how=""),
+    jumbo="NULL::smallint",
+    place="NULL, NULL, NULL",
+    read="",
 )
 _OF_SEGMENT: Final = _OF_JOBSET.replace("AND attemptnr > 0", "AND attemptnr > 0 AND datasetid = %(segment)s")
-# Of any jobset of the task. What another takes at this moment is passed over.
+# Of any jobset of the task. What another takes at this moment is passed over. The job has no inputs: where the job that has
+# the file reads it, it is to read it, too.
 _OF_TASK: Final = _TAKE.format(
-    job=_JOB, waiting=_WAITING.format(whose="EXISTS (SELECT FROM job) AND ", how=" SKIP LOCKED"), jumbo="1"
+    job=_JOB,
+    waiting=_WAITING.format(whose="EXISTS (SELECT FROM job) AND ", how=" SKIP LOCKED"),
+    jumbo="1",
+    place="o.surl, o.fsize, o.checksum",
+    read="""
+  LEFT JOIN LATERAL (SELECT surl, fsize, checksum FROM job_files
+                      WHERE pandaid = f.pandaid AND datasetid = f.datasetid AND fileid = f.fileid LIMIT 1) o ON TRUE""",
 )
 
 
 class TakenBlock(NamedTuple):
-    """Ranges that a job was just given, and the file that they are of; None where the record of the file is gone."""
+    """Ranges that a job was just given, and the file that they are of; None where the record of the file is gone.
+
+    `surl`, `size` in bytes and `checksum` say where a jumbo job finds the file; others have it as an input.
+    """
 
     block: RangeBlock
     lfn: str | None
     guid: str | None
     scope: str | None
+    surl: str | None = None
+    size: int | None = None
+    checksum: str | None = None
 
 
 class Taken(NamedTuple):

@@ -145,6 +145,23 @@ def test_consumers_and_jumbo_jobs_take_ranges_of_one_task_at_once_and_the_jumbo_
     assert states(made) == {"merged": 40}
 
 
+def test_a_jumbo_job_is_told_where_the_file_of_a_range_lies() -> None:
+    made = with_jumbo(1)
+    turn()
+    (read,) = JobFile.objects.filter(job_id=jobs(made)[0].id, type="input")
+    JobFile.objects.filter(pk=read.pk).update(surl="file://localhost/store/one", checksum="ad:0000abcd")
+    (jumbo,), (consumer,) = start(JUMBO), start("SITE_A")
+    (one,) = hand_out(jumbo["PandaID"], 1, proof(jumbo))
+    assert (one["LFN"], one["PFN"], one["fsize"], one["checksum"]) == (
+        read.lfn,
+        "file://localhost/store/one",
+        read.size,
+        "ad:0000abcd",
+    )
+    (other,) = hand_out(consumer["PandaID"], 1, proof(consumer))
+    assert "PFN" not in other, "it is an input of the job"
+
+
 def test_a_jobset_whose_ranges_jumbo_jobs_have_done_is_merged_without_its_consumer() -> None:
     made = with_jumbo(1)
     turn()

@@ -106,7 +106,7 @@ def inputs_of(raw: Mapping[str, object]) -> tuple[Input, ...]:
     sizes = _aligned(raw, "fsize", len(names))
     sums = _aligned(raw, "checksum", len(names))
     return tuple(
-        Input(_plain(name), "" if url is None else str(url), _size(size), _adler32(checksum))
+        Input(_plain(name), "" if url is None else str(url), _size(size), adler32_of(checksum))
         for name, url, size, checksum in zip(names, urls, sizes, sums, strict=True)
     )
 
@@ -167,7 +167,7 @@ def _size(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _adler32(text: str) -> int | None:
+def adler32_of(text: str) -> int | None:
     """`ad:<hex>`; other kinds of checksum are not checked."""
     kind, _, value = text.partition(":")
     if kind != "ad":

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tasks_app.worker_node.pilot.job import Input
 from tasks_app.worker_node.pilot.range_words import Failed, Finished
 
 AHEAD_S: Final = 5.0
@@ -21,11 +22,12 @@ MOST_TROUBLES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`said`: what the server says of it, which the payload is told."""
+    """`said`: what the server says of it, which the payload is told. `file` is brought before, where it is no input."""
 
     id: str
     events: int
     said: Mapping[str, object]
+    file: Input | None = None
 
 
 class RangeBook:
@@ -58,10 +60,15 @@ class RangeBook:
         ahead = min(MOST, max(2 * self._cores, used))
         return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
 
-    def take_in(self, ranges: Sequence[Range]) -> None:
-        """What the server gave: nothing means that it has no more."""
+    def take_in(self, ranges: Sequence[Range], *, more: bool = False) -> None:
+        """What the server gave: nothing means that it has no more, unless `more`: of what it gave no file could be had."""
         self._waiting.extend(ranges)
-        self._exhausted = self._exhausted or not ranges
+        self._exhausted = self._exhausted or not (ranges or more)
+
+    @property
+    def at_hand(self) -> set[str]:
+        """The names of the files of ranges that are here or with the payload."""
+        return {str(one.said.get("LFN") or "") for one in (*self._waiting, *self._at_work.values())}
 
     def stop(self) -> None:
         """Begin no more ranges."""

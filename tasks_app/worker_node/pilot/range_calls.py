@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tasks_app.worker_node.pilot.job import Job
+from tasks_app.worker_node.pilot.job import Input, Job, adler32_of, is_plain_name
 from tasks_app.worker_node.pilot.latch import Latch
 from tasks_app.worker_node.pilot.range_book import Range
 from tasks_app.worker_node.pilot.range_words import Failed
@@ -19,6 +19,8 @@ ACQUIRE = "/api/v1/event/acquire_event_ranges"
 UPDATE = "/api/v1/event/update_event_ranges"
 FAILURES, ZIPS = 0, 1
 """Versions of a report: failed ranges, and finished ones with the files that hold their outputs."""
+OF_FILES = ("PFN", "fsize", "checksum")
+"""What the server says of the file of a range to jumbo jobs: payloads need not know."""
 PREMERGED = 1000
 """PanDA's convention for the paths of such files."""
 
@@ -93,8 +95,17 @@ class RangeCalls:
 
 
 def _range(said: Mapping[str, Any]) -> Range:
+    told = {name: value for name, value in said.items() if name not in OF_FILES}
     try:
         events = max(0, int(said["lastEvent"]) - int(said["startEvent"]) + 1)
     except (KeyError, TypeError, ValueError):
         events = 0
-    return Range(str(said["eventRangeID"]), events, said)
+    return Range(str(said["eventRangeID"]), events, told, _input(said))
+
+
+def _input(said: Mapping[str, Any]) -> Input | None:
+    """The file of a range that is no input of the job, as jumbo jobs are told. Without a plain name there is none."""
+    lfn, url, size, checksum = str(said.get("LFN") or ""), said.get("PFN"), said.get("fsize"), said.get("checksum")
+    if "PFN" not in said or not is_plain_name(lfn):
+        return None
+    return Input(lfn, str(url or ""), size if isinstance(size, int) else None, adler32_of(str(checksum or "")))

@@ -20,6 +20,7 @@ from tasks_app.worker_node.pilot.latch import Latch
 from tasks_app.worker_node.pilot.range_book import MOST_TROUBLES, RangeBook
 from tasks_app.worker_node.pilot.range_calls import RangeCalls
 from tasks_app.worker_node.pilot.range_channel import Channel
+from tasks_app.worker_node.pilot.range_files import RangeFiles
 from tasks_app.worker_node.pilot.range_words import Failed, Finished, offer
 from tasks_app.worker_node.pilot.range_zips import SCOPE, pack, remove_outputs, zip_name
 from tasks_app.worker_node.pilot.site_client import InterruptedCallError, RefusedError, UnreachableError
@@ -60,12 +61,13 @@ class RangeService:
         until: Sequence[Latch],
         zip_every_s: float = ZIP_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
+        files: RangeFiles | None = None,
     ) -> None:
-        """Open the channel. `until`: what interrupts calls. Raises OSError."""
+        """Open the channel. `until`: what interrupts calls; `files` brings what is no input. Raises OSError."""
         self.trouble: Failure | None = None
         self.stopped = Latch()
         self._job, self._folder, self._calls, self._store = job, folder, calls, store
-        self._until, self._clock = tuple(until), clock
+        self._until, self._clock, self._files = tuple(until), clock, files
         self._book = RangeBook(job.cores, zip_every_s, clock())
         self._changed = threading.Condition()
         self._ended = Latch()
@@ -185,10 +187,22 @@ class RangeService:
                     if self._ended.is_set:
                         return
                     self._changed.wait()
-            ranges = self._calls.acquire(count, until)
+            given = self._calls.acquire(count, until)
+            ranges, failed = self._files.bring(given, self._at_hand, self._go_on) if self._files else (given, [])
             with self._changed:
-                self._book.take_in(ranges)
+                self._book.take_in(ranges, more=bool(given))
+                self._book.lose(failed)
+                self._changed.notify_all()
             self._channel.wake()
+
+    def _go_on(self) -> None:
+        """Raises InterruptedCallError when no range is wanted any more."""
+        if any(latch.is_set for latch in (*self._until, self._ended)):
+            raise InterruptedCallError("the job ends")
+
+    def _at_hand(self) -> set[str]:
+        with self._changed:
+            return self._book.at_hand
 
     # The thread that stores and reports; `finish` goes on with it.
 

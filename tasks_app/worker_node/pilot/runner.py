@@ -23,6 +23,7 @@ from tasks_app.worker_node.pilot.latch import Latch
 from tasks_app.worker_node.pilot.lists_of_inputs import lists_in, write_lists
 from tasks_app.worker_node.pilot.range_calls import RangeCalls
 from tasks_app.worker_node.pilot.range_channel import VARIABLE, address
+from tasks_app.worker_node.pilot.range_files import RangeFiles
 from tasks_app.worker_node.pilot.range_service import RangeService, RangeStore, zip_every_s
 from tasks_app.worker_node.pilot.removing import remove_folder
 from tasks_app.worker_node.pilot.settings import Settings
@@ -160,7 +161,7 @@ class _Run:
             bring = stage_in_zips if self.job.merges_ranges else stage_in
             bring(self.job.inputs, self.folder, self.check, readable)
             (self.folder / name).chmod(0o755)
-            self.ranges = self._open_ranges() if self.job.takes_ranges else None
+            self.ranges = self._open_ranges(readable) if self.job.takes_ranges else None
         self.check()
         with self._timed("payload_s"):
             try:
@@ -189,7 +190,7 @@ class _Run:
                 Code.STAGE_IN_FAILED, f"The job's lists of inputs could not be written: {exc}"
             ) from exc
 
-    def _open_ranges(self) -> RangeService:
+    def _open_ranges(self, readable: Readable) -> RangeService:
         """Begin to fetch ranges of events. Raises JobFailedError, InterruptedCallError."""
         until = (self.terminated, self.reporter.killed)
         try:
@@ -201,7 +202,8 @@ class _Run:
         store = RangeStore(base_folder(name, storage_map), number_of(name, storage_map), self.check)
         calls = RangeCalls(self.client, self.job, self.settings.patience_s, self.reporter.obey)
         try:
-            service = RangeService(self.job, self.folder, calls, store, until, zip_every_s(queue_data))
+            files = RangeFiles(self.folder, lambda file, check: stage_in([file], self.folder, check, readable))
+            service = RangeService(self.job, self.folder, calls, store, until, zip_every_s(queue_data), files=files)
         except OSError as exc:
             raise JobFailedError(Code.SETUP_FAILED, f"The channel for ranges could not be opened: {exc}") from exc
         service.start()

@@ -224,17 +224,18 @@ class Site:
         reports = [body for body in self.range_reports if body["job_id"] == job]
         return [one["zipFile"] for body in reports for one in body["event_ranges"] if "zipFile" in one]
 
-    def offer_ranges(self, job: int, lfn: str, events: int, length: int) -> list[str]:
-        """Ranges of a file for a job that was offered; returns their ids."""
+    def offer_ranges(self, job: int, lfn: str, events: int, length: int, file_id: int = 5, **place: Any) -> list[str]:
+        """Ranges of a file for a job that was offered; returns their ids. `place`: what jumbo jobs are told of the file."""
         firsts = range(1, events + 1, length)
         found = [
             {
-                "eventRangeID": f"10000001-{job}-5-{first}-3",
+                "eventRangeID": f"10000001-{job}-{file_id}-{first}-3",
                 "startEvent": first,
                 "lastEvent": min(first + length - 1, events),
                 "LFN": lfn,
                 "GUID": "g",
                 "scope": "user.jdoe",
+                **place,
             }
             for first in firsts
         ]

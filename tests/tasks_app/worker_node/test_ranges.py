@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tasks_app.worker_node.pilot import walls
+from tasks_app.worker_node.pilot.errors import Code
 from tasks_app.worker_node.pilot.storage import place
 from tests.lacking import lacking
 from tests.tasks_app.worker_node.running import TELL, Pilots, address
@@ -319,3 +320,37 @@ def test_an_input_that_is_no_archive_is_corrupt_though_its_checksum_is_right(sit
     final = site.wait_final(job)
     assert (final["pilot_error_code"], final["corrupted_files"]) == (1171, "z0.tar"), final
     assert "z0.tar cannot be read" in final["pilot_error_diag"]
+
+
+def test_a_jumbo_job_brings_the_file_of_each_range_and_fails_those_whose_file_is_away(
+    site: Site, pilots: Pilots
+) -> None:
+    """One file after the other is here: the first has gone when the third comes."""
+    look = urllib.parse.quote(
+        'ls ../.. > seen.txt; cat seen.txt %IN | sort -u | grep -e "[.]txt" -e "^[0-9]" > out.txt'
+    )
+    options = f"""-p "{look}" -o "{{'out.txt': 'user.jdoe.out.1'}}" -i "['tmpin__cnt_lab.in']" """
+    job = site.offer("event_command", options, eventService="True", coreCount=1)
+    told, ids = {}, dict[str, list[str]]()
+    for number, name in enumerate(("one.txt", "away.txt", "three.txt", "payload.txt"), start=1):
+        content = f"{number}\n".encode()
+        url = site.store(name, content)
+        told[name] = {"PFN": url, "fsize": len(content), "checksum": f"ad:{zlib.adler32(content):08x}"}
+        ids[name] = site.offer_ranges(job, name, 4, 1, file_id=number, **told[name])
+    (site.storage / "away.txt").unlink()
+    assert pilots.run() == 0
+    assert site.wait_final(job)["job_status"] == "finished"
+    assert sorted(site.ranges_of(job, "finished")) == sorted(ids["one.txt"] + ids["three.txt"])
+    assert sorted(site.ranges_of(job, "failed")) == sorted(ids["away.txt"] + ids["payload.txt"])
+    found = members(site, job)
+    assert b"1\n" in found[f"user.jdoe.out.1.{ids['one.txt'][0]}"]
+    last = found[f"user.jdoe.out.1.{ids['three.txt'][-1]}"]
+    assert b"3\n" in last and b"one.txt" not in last
+    codes = {
+        one["errorCode"]: one["errorDiag"]
+        for body in site.range_reports
+        for one in body["event_ranges"]
+        if "errorCode" in one
+    }
+    assert "Input away.txt is not in the storage" in codes[Code.INPUT_MISSING]
+    assert codes[Code.STAGE_IN_FAILED] == "Input payload.txt has a name of the pilot's own files"
