@@ -11,8 +11,10 @@ import multiprocessing
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
+from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 
 import pytest
@@ -45,12 +47,15 @@ KILLS = cases(16, full=50)
 A_CALL = 100
 STORE = 4711
 """The number of the storage where outputs of ranges lie."""
+CALLS_A_KILL = FILES * EVENTS_A_FILE // (A_CALL * KILLS)
+"""Between two kills consumers ask so many times, so that kills are spread over the whole work, however fast it goes."""
 FAILS_ONE_IN = 200
+CONTEXT = multiprocessing.get_context("fork")
 LOCK = " FOR UPDATE"
 ROUNDS = 20 * KILLS
 
 
-def _consume(number: int, kept: Path, seed: int, guarded: bool) -> None:
+def _consume(number: int, kept: Path, seed: int, guarded: bool, may_ask: Callable[[], None]) -> None:
     """One consumer after the other, until no job is left. Killed from outside at any moment."""
     connections.close_all()
     if not guarded:
@@ -62,15 +67,19 @@ def _consume(number: int, kept: Path, seed: int, guarded: bool) -> None:
         (job,) = found
         update_job(report(job, "running"))
         if job.get("eventService") == "True":
-            _take_all(job, chance, file)
+            _take_all(job, chance, file, may_ask)
             update_job(report(job, "finished", outputs={}))
         else:
             update_job(final_report(job, "finished"))
     os._exit(0)
 
 
-def _take_all(job: Described, chance: random.Random, file: int) -> None:
-    while ranges := handing_ranges.hand_out(job["PandaID"], A_CALL, proof(job)):
+def _take_all(job: Described, chance: random.Random, file: int, may_ask: Callable[[], None]) -> None:
+    while True:
+        may_ask()
+        ranges = handing_ranges.hand_out(job["PandaID"], A_CALL, proof(job))
+        if not ranges:
+            return
         ids = [one["eventRangeID"] for one in ranges]
         _write(file, "handed", ids)
         said = [(one, "failed" if chance.randrange(FAILS_ONE_IN) == 0 else "finished") for one in ids]
@@ -90,6 +99,8 @@ class Farm:
     def __init__(self, kept: Path, *, guarded: bool) -> None:
         self.kept, self.guarded, self.chance = kept, guarded, random.Random(7)
         self.at_work: dict[int, ForkProcess] = {}
+        # A process that is killed holds neither.
+        self.calls, self.is_free = CONTEXT.Semaphore(0), RawValue("b", 0)
         self.kills = 0
         self.started = 0
 
@@ -99,15 +110,19 @@ class Farm:
             if number not in self.at_work:
                 self.started += 1
                 seed = self.started
-                args = (number, self.kept / f"{number}.jsonl", seed, self.guarded)
-                process = multiprocessing.get_context("fork").Process(target=_consume, args=args)
+                args = (number, self.kept / f"{number}.jsonl", seed, self.guarded, self.wait)
+                process = CONTEXT.Process(target=_consume, args=args)
                 process.start()
                 self.at_work[number] = process
 
+    def allow(self, calls: int) -> None:
+        """Let consumers ask for ranges so many times more, whoever comes first."""
+        for _ in range(calls):
+            self.calls.release()
+
     def kill_one(self) -> None:
         """After a while of chance, a consumer of chance; its job is lost, as a watchdog finds out."""
-        alive = [one.sentinel for one in self.at_work.values()]
-        wait(alive, timeout=self.chance.uniform(0.02, 0.3))
+        wait([one.sentinel for one in self.at_work.values()], timeout=self.chance.uniform(0.02, 0.3))
         number = self.chance.choice(sorted(self.at_work))
         process = self.at_work.pop(number)
         process.kill()
@@ -115,7 +130,15 @@ class Farm:
         self.kills += process.exitcode != 0
         lose_jobs_of(number)
 
+    def wait(self) -> None:
+        """In a consumer: until it may ask."""
+        if not self.is_free.value:
+            self.calls.acquire()
+
     def end(self) -> None:
+        """All ask as often as they like, until no job is left."""
+        self.is_free.value = 1
+        self.allow(CONSUMERS)
         for number, process in list(self.at_work.items()):
             process.join(120)
             assert process.exitcode == 0
@@ -183,12 +206,14 @@ def run(kept: Path, *, guarded: bool, kills: int) -> int:
     for _ in range(ROUNDS):
         farm.start()
         if farm.kills < kills:
+            farm.allow(CALLS_A_KILL)
             farm.kill_one()
         else:
             farm.end()
         turn()
         if status(made) in ("done", "finished", "failed", "exhausted"):
             farm.end()
+            assert farm.kills == kills, f"the task was done after {farm.kills} kills"
             return made
     raise AssertionError(f"the task does not end: {told(made)}")
 
