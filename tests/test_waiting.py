@@ -51,6 +51,8 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskParams,
     TransferRule,
+    Workflow,
+    WorkflowPackage,
 )
 from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_outputs, outcomes, recovery, transfer_ends
 from tasks_app.params.acts import ACTS
@@ -58,6 +60,8 @@ from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
 from tasks_app.submission import parameter_changes, sandbox_uploads, sandboxes, storing, submitting
 from tasks_app.upkeep import analysis_classes, killing, nearly_complete, queue_filling
+from tasks_app.workflows.dropping import remove_canceled
+from tasks_app.workflows.workflow_acts import act_on_workflow
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -628,7 +632,7 @@ def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
     return Held((table, "name", "lab.a"), create, free=(table, "name", "lab.b"))
 
 
-@at("tasks_app/lifecycle/file_removal.py:_REMOVE")
+@at("tasks_app/lifecycle/file_removal.py:_REMOVE_WHERE")
 def files_that_are_removed(made: SimpleNamespace) -> Held:
     task = made.task()
     dataset = made.dataset(task, **COUNTED)
@@ -637,7 +641,7 @@ def files_that_are_removed(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: file_removal.remove(task.id, names)), free=high)
 
 
-@at("tasks_app/lifecycle/file_removal.py:remove")
+@at("tasks_app/lifecycle/file_removal.py:_remove")
 def datasets_whose_files_are_removed(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_datasets(made, task)
@@ -664,6 +668,34 @@ def messages_that_are_tried_again(made: SimpleNamespace) -> Held:
 
     low, high = two("messages_in", "id", parked)
     return Held(low, in_one(lambda: inbox.try_again([high[2], low[2]])), free=high)
+
+
+@at("tasks_app/workflows/submitting_workflows.py:held_workflow")
+def a_workflow_that_is_commanded(made: SimpleNamespace) -> Held:
+    workflow = Workflow.objects.create(name="reco", owner="ada", definition={})
+    WorkflowPackage.objects.create(workflow=workflow, path="001/001/001", software="reco")
+    work = lambda: act_on_workflow(workflow.pk, "kill", caller=ADMINISTRATOR, reason="").begins  # noqa: E731
+    return Held(("workflows", "id", workflow.pk), work)
+
+
+@at("tasks_app/workflows/dropping.py:_hold_tasks")
+def tasks_whose_packages_were_dropped(made: SimpleNamespace) -> Held:
+    workflow = Workflow.objects.create(name="reco", owner="ada", definition={})
+
+    def dropped() -> Task:
+        task: Task = made.task(status="running")
+        WorkflowPackage.objects.create(
+            workflow=workflow,
+            path=f"001/001/{task.id}"[:20],
+            software="reco",
+            task_id=task.id,
+            boundary=0,
+            is_canceled=True,
+        )
+        return task
+
+    low, high = two("jedi_tasks", "jeditaskid", dropped)
+    return Held(low, lambda: remove_canceled([workflow.pk]), free=high)
 
 
 @pytest.mark.parametrize("place", WAITING)

@@ -6,13 +6,14 @@ are made meanwhile; then files are locked, then datasets by id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
-from jedisite.database.sql import texts
+from jedisite.database.sql import numbers, texts
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import FileStatus
 from tasks_app.lifecycle.file_moves import INPUT, before
@@ -22,15 +23,13 @@ F = FileStatus
 MOST_NAMED: Final = 3
 _READ: Final = "type IN ('input', 'pseudo_input')"
 _SPENT: Final = "(attemptnr >= maxattempt OR failedattempt >= maxfailure)"
-_REMOVE: Final = f"""
+_REMOVE_WHERE: Final = f"""
 WITH old AS (
     SELECT fileid, datasetid, status IN ('lost', 'missing') AS gone,
            status = 'ready' AND keeptrack = 1 AND coalesce({_SPENT}, false) AS failed,
            coalesce(endevent - startevent + 1, nevents, 0) AS events
       FROM jedi_dataset_contents
-     WHERE jeditaskid = %(task)s AND {_READ} AND lfn = ANY(%(lfns)s::text[]) AND {before(INPUT, F.REMOVED)}
-       AND NOT (boundaryid IS NOT NULL AND datasetid IN (
-           SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NOT NULL))
+     WHERE jeditaskid = %(task)s AND {_READ} AND {{which}} AND {before(INPUT, F.REMOVED)}
      ORDER BY fileid FOR UPDATE),
 removed AS (
     UPDATE jedi_dataset_contents SET status = 'removed'
@@ -39,6 +38,11 @@ forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FR
 SELECT datasetid, count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), count(*) FILTER (WHERE failed),
        (coalesce(sum(events) FILTER (WHERE NOT gone), 0))::bigint
   FROM old GROUP BY 1 ORDER BY 1"""
+_REMOVE: Final = _REMOVE_WHERE.format(
+    which="""lfn = ANY(%(lfns)s::text[]) AND NOT (boundaryid IS NOT NULL AND datasetid IN (
+           SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NOT NULL))"""
+)
+_REMOVE_GROUPS: Final = _REMOVE_WHERE.format(which="boundaryid = ANY(%(groups)s::bigint[])")
 # Of a task that scouts, jobs may take fewer files than are there: never more than that.
 _COUNT: Final = """
 UPDATE jedi_datasets d
@@ -75,17 +79,40 @@ class Removal:
 def remove(task_id: int, lfns: Sequence[str]) -> Removal:
     """Take the files of these names out of all inputs of a task: those that wait, that have failed, and that are lost."""
     with connection.cursor() as cursor:
-        cursor.execute(_REMOVE, {"task": task_id, "lfns": texts(lfns)})
-        rows = cursor.fetchall()
-        if rows:
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            cursor.execute(
-                "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [columns[0]]
-            )
-            cursor.execute(_COUNT, [*columns, task_id])
+        rows = _remove(cursor, _REMOVE, task_id, {"lfns": texts(lfns)})
         cursor.execute(_LEFT, {"task": task_id, "lfns": texts(lfns), "all": not rows})
         stay = [_why(*row) for row in cursor.fetchall()]
     return Removal(sum(row[1] + row[2] for row in rows), stay)
+
+
+def remove_groups(task_id: int, groups: Collection[int]) -> int:
+    """Take whole groups of files out of a task, but for files that a job has or has processed. Returns how many files."""
+    with connection.cursor() as cursor:
+        rows = _remove(cursor, _REMOVE_GROUPS, task_id, {"groups": numbers(groups)})
+    return sum(row[1] + row[2] for row in rows)
+
+
+def hold_back_groups(task_id: int, groups: Collection[int]) -> None:
+    """Files of these groups that jobs have now are not used again when the jobs have failed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""UPDATE jedi_dataset_contents SET maxattempt = attemptnr + 1
+                 WHERE jeditaskid = %s AND {_READ} AND boundaryid = ANY(%s::bigint[]) AND status IN ('picked', 'running')""",
+            [task_id, numbers(groups)],
+        )
+
+
+def _remove(cursor: CursorWrapper, statement: str, task_id: int, which: dict[str, str]) -> list[tuple[int, ...]]:
+    """Files, those that were gone, those that had failed and events that were removed of each dataset."""
+    cursor.execute(statement, {"task": task_id, **which})
+    rows: list[tuple[int, ...]] = cursor.fetchall()
+    if rows:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        cursor.execute(
+            "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [columns[0]]
+        )
+        cursor.execute(_COUNT, [*columns, task_id])
+    return rows
 
 
 def _why(lfn: str, status: str | None, job: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 
@@ -39,6 +40,7 @@ class WorkflowPackage(models.Model):
             models.UniqueConstraint(fields=["workflow", "path"], name="workflow_packages_path"),
             models.UniqueConstraint(fields=["task_id", "boundary"], name="workflow_packages_group"),
         ]
+        indexes = [models.Index(fields=["task_id"], condition=Q(is_canceled=True), name="workflow_packages_canceled")]
 
     def __str__(self) -> str:
         return f"{self.path} of workflow {self.workflow_id}"

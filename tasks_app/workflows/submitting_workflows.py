@@ -63,6 +63,11 @@ def begin(workflow: Workflow, definition: Definition, graph: Graph, caller: Call
     workflow.save(update_fields=["container"])
 
 
+def held_workflow(workflow_id: int) -> Workflow:
+    """The workflow, locked for the caller's transaction: one act on it comes after the other. Raises Workflow.DoesNotExist."""
+    return Workflow.objects.select_for_update().get(pk=workflow_id)
+
+
 def names_of(workflow: Workflow) -> Names:
     return Names(f"user.{workflow.owner}.{workflow.name}.{workflow.pk}")
 

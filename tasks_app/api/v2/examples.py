@@ -81,6 +81,8 @@ VALUES: dict[str, Any] = {
     "changes": ["needs.memory_mb=2000"],
     "roles": ["user"],
     "rights": ["read", "submit"],
+    "WorkflowRow.name": "reco001",
+    "Workflow.name": "reco001",
     "Agent.name": "feeder",
     "Queue.name": "SITE_A",
     "QueueDetail.name": "SITE_A",
@@ -161,6 +163,8 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "/api/v2/tasks/{task_id}/commands/": {"command": "finish", "reason": "enough events", "soft": True},
     "/api/v2/queues/{name}/status/": {"status": "brokeroff", "reason": "storage is down"},
+    "/api/v2/workflows/": {"text": "job reco001\nstage\nline\nbinary reco\nrun reco.sh > reco1\nout reco1"},
+    "/api/v2/workflows/{id}/commands/": {"command": "hold", "reason": "the calibration is wrong"},
     "/api/v2/tasks/bulk-commands/": {
         "command": "pause",
         "reason": "wrong conditions data",

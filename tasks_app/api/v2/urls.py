@@ -38,6 +38,7 @@ from tasks_app.api.v2.why_resources import (
     TaskWhyViewSet,
     VerdictViewSet,
 )
+from tasks_app.api.v2.workflow_resources import WorkflowCommandViewSet, WorkflowViewSet
 
 register_converter(IdConverter, "bigint")
 
@@ -144,6 +145,9 @@ urlpatterns = [
     path("api/v2/transfers/", TransferViewSet.as_view(LIST), name="transfers"),
     path("api/v2/transfer-rules/", TransferRuleViewSet.as_view(LIST), name="transfer-rules"),
     path("api/v2/transfer-rules/<bigint:pk>/", TransferRuleViewSet.as_view(ONE), name="transfer-rule"),
+    path("api/v2/workflows/", WorkflowViewSet.as_view(LIST_AND_CREATE), name="workflows"),
+    path("api/v2/workflows/<bigint:pk>/", WorkflowViewSet.as_view(ONE), name="workflow"),
+    path("api/v2/workflows/<bigint:pk>/commands/", WorkflowCommandViewSet.as_view(CREATE), name="workflow-commands"),
     path("api/v2/work-queues/", grid_resources.WorkQueueViewSet.as_view(LIST), name="work-queues"),
     path("api/v2/attention/", AttentionViewSet.as_view(LIST), name="attention"),
     path("api/v2/attention/<bigint:pk>/", AttentionViewSet.as_view({**ONE, "post": "act"}), name="attention-item"),

@@ -12,12 +12,13 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from jedisite.identity import user_names
-from jedisite.identity.callers import caller_of_user
+from jedisite.identity.callers import Caller, caller_of_user
 from jedisite.management.command_line import Suggesting
 from jedisite.vocabulary.words import plural
 from tasks_app.models import Workflow
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
+from tasks_app.workflows.dropping import CannotDropError, drop_line
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.dagman_file import dag_of, written
 from tasks_app.workflows.rules.definition import Definition
@@ -27,6 +28,9 @@ from tasks_app.workflows.rules.graph_drawing import drawing, table
 from tasks_app.workflows.rules.implied_graph import Graph
 from tasks_app.workflows.rules.workflow_document import as_document
 from tasks_app.workflows.submitting_workflows import submit_workflow
+from tasks_app.workflows.workflow_acts import COMMANDS, CannotActError, act_on_workflow
+
+DROP = "drop"
 
 
 class Command(Suggesting):
@@ -42,6 +46,15 @@ class Command(Suggesting):
         submit.add_argument("--user", required=True, help="the owner of the workflow, a user of this site")
         show = acts.add_parser("show", help="show the packages of a workflow with their states")
         show.add_argument("workflow", type=int, metavar="NUMBER")
+        do = acts.add_parser("do", help="hold, resume, kill or retry a workflow, change its priority, or drop a line")
+        do.add_argument("workflow", type=int, metavar="NUMBER")
+        do.add_argument("command", choices=[*COMMANDS, DROP])
+        do.add_argument("--user", required=True, help="who does it, a user of this site")
+        do.add_argument("--stage", type=int, help="only to the tasks of this stage")
+        do.add_argument("--line", help="the line that is dropped, such as 001/002")
+        do.add_argument("--priority", type=int)
+        do.add_argument("--reason", default="")
+        do.add_argument("--preview", action="store_true", help="only show what would be affected")
         acts.add_parser("schema", help="print the JSON Schema of definitions")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,6 +64,9 @@ class Command(Suggesting):
         say = self.stdout.write
         if options["act"] == "submit":
             say(str(self.submit(options["file"], options["user"]).pk))
+            return
+        if options["act"] == "do":
+            self.do(options)
             return
         if options["act"] == "show":
             self.show(options["workflow"])
@@ -64,16 +80,47 @@ class Command(Suggesting):
             Path(options["dagman"]).write_text(written(dag_of(definition, graph)))
 
     def submit(self, name: str, user_name: str) -> Workflow:
-        user = User.objects.filter(username=user_name).first()
-        if user is None:
-            raise CommandError(f"there is no user {user_name}.{user_names.meant(user_name)}; nothing was submitted")
+        caller = self.caller(user_name)
         definition, _ = self.read(name)
         try:
-            return submit_workflow(as_document(definition), caller_of_user(user))
+            return submit_workflow(as_document(definition), caller)
         except ParamErrors as errors:
             raise CommandError("\n".join(f"{e.field}: {e.message}" for e in errors.errors)) from errors
         except SubmissionRefusedError as error:
             raise CommandError(str(error)) from error
+
+    def caller(self, name: str) -> Caller:
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise CommandError(f"there is no user {name}.{user_names.meant(name)}; nothing was done")
+        return caller_of_user(user)
+
+    def do(self, options: dict[str, Any]) -> None:
+        number, name, line = options["workflow"], options["command"], options["line"]
+        for option, of in (("line", DROP), ("priority", "priority")):
+            if (options[option] is not None) != (name == of):
+                raise CommandError(f"--{option} belongs to {of}, which needs it.")
+        asked = {"caller": self.caller(options["user"]), "reason": options["reason"], "preview": options["preview"]}
+        say = self.stdout.write
+        try:
+            if name == DROP:
+                dropped = drop_line(number, line, **asked)
+                say(f"canceled: {', '.join(dropped.canceled)}")
+                for path, files in dropped.removed.items():
+                    say(f"{path} goes on without {', '.join(files)}")
+                if dropped.jobs:
+                    say(f"jobs killed: {', '.join(map(str, dropped.jobs))}")
+                return
+            acted = act_on_workflow(number, name, stage=options["stage"], priority=options["priority"], **asked)
+        except Workflow.DoesNotExist:
+            raise CommandError(f"There is no workflow {number}.") from None
+        except (CannotDropError, CannotActError, ParamErrors, SubmissionRefusedError) as error:
+            raise CommandError(str(error)) from error
+        say(
+            f"{name}: {plural(len(acted.tasks), 'task')}{': ' if acted.tasks else ''}{', '.join(map(str, acted.tasks))}"
+        )
+        for group in acted.refused:
+            say(f"{group.words}: {', '.join(map(str, group.ids))}")
 
     def show(self, number: int) -> None:
         workflow = Workflow.objects.filter(pk=number).first()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -43,3 +45,28 @@ def test_the_schema_has_every_record_and_refuses_what_is_no_field() -> None:
     schema = json.loads(run("schema"))
     assert set(schema["$defs"]) == {"stage", "line", "package", "binary", "input", "output"}
     assert schema["required"] == ["name", "stages"] and schema["additionalProperties"] is False
+
+
+PAIR = "job pair\nstage\nline\nbinary A\nrun a\nout a\nline\nbinary A\nrun c\nout c\nstage\nline\nbinary B\nrun b\nin a c\nout b"
+
+
+@pytest.mark.django_db
+def test_a_workflow_is_submitted_shown_and_commanded(tmp_path: Path, make_user: Callable[..., Any]) -> None:
+    make_user("ada")
+    (tmp_path / "pair.txt").write_text(PAIR)
+    number = run("submit", str(tmp_path / "pair.txt"), "--user", "ada").strip()
+    assert "pair of ada: 3 unscheduled" in run("show", number)
+    said = run("do", number, "drop", "--line", "001/002", "--user", "ada", "--preview")
+    assert said == "canceled: 001/002/001\n002/001/001 goes on without c\n"
+    run("do", number, "drop", "--line", "001/002", "--user", "ada")
+    assert "pair of ada: 1 canceled, 2 unscheduled" in run("show", number)
+    assert run("do", number, "hold", "--user", "ada", "--stage", "2").startswith("hold: 1 task: ")
+    for words, why in (
+        (("do", number, "drop", "--user", "ada"), "--line belongs to drop"),
+        (("do", "99", "kill", "--user", "ada"), "There is no workflow 99"),
+        (("do", number, "hold", "--user", "adda"), "there is no user adda"),
+        (("do", number, "hold", "--user", "ada", "--stage", "7"), "no stage 7"),
+        (("show", "99"), "There is no workflow 99"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            run(*words)

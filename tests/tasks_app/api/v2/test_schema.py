@@ -12,7 +12,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from brokerage_app.models import GlobalShare, Queue
 from tasks_app.api.v2.examples import ANSWERS, JSON
-from tasks_app.models import AttentionItem
+from tasks_app.models import AttentionItem, Workflow, WorkflowPackage
 from tasks_app.params import command_parameters
 
 Api = Callable[..., Client]
@@ -86,6 +86,8 @@ def test_the_examples_of_requests_are_taken_by_the_site(
     make_task(id=5, user="administrator")
     Queue.objects.create(name="SITE_A", site_name="A")
     GlobalShare.objects.create(name="User", value=1)
+    workflow = Workflow.objects.create(id=5, name="reco001", owner="administrator", definition={}, container="c/")
+    WorkflowPackage.objects.create(workflow=workflow, path="001/001/001", software="reco", task_id=5, boundary=0)
     AttentionItem.objects.create(id=5, key="stuck:5", kind="stuck", tone="bad", since=timezone.now(), path="/tasks/5/")
     ada, administrator, seen = api(), api("administrator"), {}
     for method, path, operation in operations(schema):

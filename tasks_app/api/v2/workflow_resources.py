@@ -1,0 +1,213 @@
+"""API v2: workflows: submit a definition, see how far it is, and command it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.response import Response
+
+from jedisite.identity.callers import Right
+from jedisite.vocabulary.words import sentence
+from jedisite.web.problems import Conflict, InvalidFields
+from jedisite.web.reasons import ReasonField
+from tasks_app.api.v2.base import Lists, Resource, StrictSerializer, one_of
+from tasks_app.api.v2.bulk_commands import RefusedSerializer
+from tasks_app.api.v2.task_serializers import LONGEST_REASON
+from tasks_app.lists.filtersets import text
+from tasks_app.models import Workflow
+from tasks_app.params.acts import HIGHEST_PRIORITY
+from tasks_app.params.faults import ParamErrors
+from tasks_app.submission.submitting import SubmissionRefusedError
+from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.package_facts import package_facts
+from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.document_fields import MOST_STAGES
+from tasks_app.workflows.rules.package_states import PackageStatus
+from tasks_app.workflows.rules.workflow_document import as_document
+from tasks_app.workflows.rules.workflow_text import LONGEST_TEXT
+from tasks_app.workflows.submitting_workflows import submit_workflow
+from tasks_app.workflows.workflow_acts import COMMANDS, CannotActError, act_on_workflow
+
+DROP = "drop"
+
+
+class WorkflowFilter(django_filters.FilterSet):
+    owner = text("owner", 128, "Owner")
+    name = text("name", 100, "Name")
+
+    class Meta:
+        model = Workflow
+        fields: list[str] = []
+
+
+class WorkflowRowSerializer(serializers.ModelSerializer[Workflow]):
+    class Meta:
+        model = Workflow
+        fields = ["id", "name", "owner", "submitted", "container"]
+
+
+class PackageSerializer(serializers.Serializer[Any]):
+    """A package: what it does now, the job that has it, and how often it failed for which reason."""
+
+    path = serializers.CharField()
+    software = serializers.CharField()
+    status = serializers.ChoiceField(choices=[one.value for one in PackageStatus])
+    task_id = serializers.IntegerField(allow_null=True)
+    job_id = serializers.IntegerField(allow_null=True)
+    site = serializers.CharField()
+    failures = serializers.DictField(child=serializers.IntegerField())
+
+
+class WorkflowSerializer(WorkflowRowSerializer):
+    packages = serializers.SerializerMethodField()
+
+    class Meta(WorkflowRowSerializer.Meta):
+        fields = [*WorkflowRowSerializer.Meta.fields, "definition", "packages"]
+
+    @extend_schema_field(PackageSerializer(many=True))
+    def get_packages(self, workflow: Workflow) -> Any:
+        return PackageSerializer(package_facts(workflow), many=True).data
+
+
+class NewWorkflowSerializer(StrictSerializer):
+    """A definition as a document or as the compact text; one of the two."""
+
+    definition = serializers.JSONField(required=False, help_text="the document")
+    text = serializers.CharField(required=False, max_length=LONGEST_TEXT, trim_whitespace=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs) != 1:
+            raise serializers.ValidationError({"definition": ["Give either definition or text."]})
+        return attrs
+
+
+class WorkflowCommandSerializer(StrictSerializer):
+    """A command for a whole workflow, for a `stage` of it, or to drop a `line`. With `preview` nothing is done."""
+
+    command = serializers.ChoiceField(choices=[*COMMANDS, DROP])
+    stage = serializers.IntegerField(min_value=1, max_value=MOST_STAGES, required=False)
+    line = serializers.RegexField(
+        r"^[0-9]{3,5}/[0-9]{3,5}$", required=False, help_text="such as 001/002; for drop only"
+    )
+    priority = serializers.IntegerField(min_value=0, max_value=HIGHEST_PRIORITY, required=False)
+    reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
+    preview = serializers.BooleanField(default=True, help_text="only report what would be affected")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        command, faults = attrs["command"], {}
+        for name, of in (("line", DROP), ("priority", "priority")):
+            if (name in attrs) != (command == of):
+                said = f"It is for {of} only." if name in attrs else f"{of} needs it."
+                faults[name] = [said]
+        if "stage" in attrs and command == DROP:
+            faults["stage"] = ["A line is dropped: give only line."]
+        if faults:
+            raise serializers.ValidationError(faults)
+        return attrs
+
+
+class WorkflowAnswerSerializer(serializers.Serializer[Any]):
+    """What a command affects, or has affected."""
+
+    command = serializers.CharField()
+    preview = serializers.BooleanField()
+    tasks = serializers.ListField(child=serializers.IntegerField(), help_text="tasks that accept the command")
+    refused = RefusedSerializer(many=True)
+    begins = serializers.BooleanField(help_text="a workflow that was on hold gets its tasks")
+    canceled = serializers.ListField(child=serializers.CharField(), help_text="packages that will not run")
+    removed = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()), help_text="files that other packages go on without"
+    )
+    jobs = serializers.ListField(child=serializers.IntegerField(), help_text="jobs that are killed")
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Workflows", description="Newest first."),
+    retrieve=extend_schema(
+        summary="A workflow",
+        description="Its definition, and its packages with their states. Which package waits for which follows from the "
+        "names of the files in the definition.",
+    ),
+)
+class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.READ, "retrieve": Right.READ, "create": Right.SUBMIT}
+    queryset = Workflow.objects.all()
+    filterset_class = WorkflowFilter
+
+    def get_queryset(self) -> Any:
+        return Workflow.objects.defer("definition") if self.action == "list" else Workflow.objects.all()
+
+    def get_serializer_class(self) -> Any:
+        return WorkflowRowSerializer if self.action == "list" else WorkflowSerializer
+
+    @extend_schema(
+        summary="Submit a workflow",
+        description="The definition as a document, of which `manage.py workflow schema` prints the JSON Schema, or as the "
+        "compact text. All of its tasks are made, or none; on hold it has no tasks yet.",
+        request=NewWorkflowSerializer,
+        responses={201: WorkflowSerializer},
+    )
+    def create(self, request: Any) -> Response:
+        self.actor()
+        body = NewWorkflowSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        try:
+            document = given["definition"] if "definition" in given else as_document(read_definition(given["text"])[0])
+            workflow = submit_workflow(document, self.caller)
+        except ParamErrors as exc:
+            raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
+        except SubmissionRefusedError as exc:
+            raise Conflict(sentence(exc)) from exc
+        location = reverse("api-v2:workflow", kwargs={"pk": workflow.pk})
+        return Response(
+            WorkflowSerializer(workflow).data, status=status.HTTP_201_CREATED, headers={"Location": location}
+        )
+
+
+class WorkflowCommandViewSet(Resource):
+    rights = {"create": Right.SUBMIT}
+    queryset = Workflow.objects.all()
+    serializer_class = WorkflowCommandSerializer
+
+    @extend_schema(
+        summary="Command a workflow",
+        description="hold, resume, kill, retry and priority are given to each task of the workflow, or of one `stage`, "
+        "that accepts them; drop cancels the packages of a `line` and takes the files that they would have written out of "
+        "what others read. With `preview: true`, which is the default, only shows what would be affected. 409 when the "
+        "workflow is in no state for it.",
+        request=WorkflowCommandSerializer,
+        responses={200: WorkflowAnswerSerializer, 202: WorkflowAnswerSerializer},
+    )
+    def create(self, request: Any, pk: int) -> Response:
+        self.actor()
+        one_of(Workflow.objects.defer("definition"), pk)
+        body = WorkflowCommandSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        asked = {"caller": self.caller, "reason": given["reason"], "preview": given["preview"]}
+        answer: dict[str, Any] = {
+            "command": given["command"],
+            "preview": given["preview"],
+            **dict.fromkeys(("tasks", "refused", "canceled", "jobs"), ()),
+            "begins": False,
+            "removed": {},
+        }
+        try:
+            if given["command"] == DROP:
+                dropped = drop_line(pk, given["line"], **asked)
+                answer |= {"canceled": dropped.canceled, "removed": dropped.removed, "jobs": dropped.jobs}
+            else:
+                more = {"stage": given.get("stage"), "priority": given.get("priority")}
+                acted = act_on_workflow(pk, given["command"], **asked, **more)
+                answer |= {"tasks": acted.tasks, "refused": acted.refused, "begins": acted.begins}
+        except ParamErrors as exc:
+            raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
+        except (CannotDropError, CannotActError, SubmissionRefusedError) as exc:
+            raise Conflict(sentence(exc)) from exc
+        code = status.HTTP_200_OK if given["preview"] else status.HTTP_202_ACCEPTED
+        return Response(WorkflowAnswerSerializer(answer).data, status=code)

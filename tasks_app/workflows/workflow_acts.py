@@ -1,0 +1,119 @@
+"""What is done to a whole workflow, or to a stage of it: hold, resume, kill, retry, change of priority.
+
+Each is a command on its tasks, or a change of them, which has its own preview and its own entry in the audit trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import transaction
+
+from jedisite import audit
+from jedisite.identity.callers import Caller
+from tasks_app.commands import bulk
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.models import Task, Workflow, WorkflowPackage
+from tasks_app.params.acts import ACTS
+from tasks_app.workflows.submitting_workflows import begin, definition_of, held_workflow
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "hold": "pause",
+    "resume": "resume",
+    "kill": "kill",
+    "retry": "retry",
+    "priority": "priority",
+}
+"""What is done to a workflow, and what that is on each of its tasks."""
+MORE: Final = "increase_attempts"
+"""What a retry is on a task that is at work."""
+
+
+class CannotActError(ValueError):
+    """The workflow is in no state for it, or has no such stage; the sentence says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The tasks that accept it, those that do not and why, and whether the workflow's tasks are made by it."""
+
+    tasks: tuple[int, ...] = ()
+    refused: Sequence[bulk.Refused] = ()
+    begins: bool = False
+
+
+def act_on_workflow(
+    workflow_id: int,
+    name: str,
+    *,
+    caller: Caller,
+    reason: str,
+    stage: int | None = None,
+    priority: int | None = None,
+    preview: bool = False,
+) -> Acted:
+    """Do it to the tasks that accept it from this caller; with `preview` only say which.
+
+    Raises CannotActError, and ParamErrors when a workflow that was on hold cannot begin; both write nothing.
+    """
+    with transaction.atomic():
+        workflow = held_workflow(workflow_id)
+        if not preview:
+            details = {key: value for key, value in (("stage", stage), ("priority", priority)) if value is not None}
+            audit.record(caller.name, name, "workflow", workflow_id, reason=reason, details=details or None)
+        if not workflow.container:
+            return _before_it_began(workflow, name, caller, stage, preview=preview)
+    parameters = {} if priority is None else {"priority": priority}
+    tasks = _tasks_of(workflow, stage)
+    if name != "retry":
+        return _give(COMMANDS[name], tasks, caller, reason, parameters, preview=preview)
+    at_work = set(Task.objects.filter(pk__in=tasks).exclude(status__in=TASK_FINAL).values_list("pk", flat=True))
+    ended = [task for task in tasks if task not in at_work]
+    one = _give(COMMANDS[name], ended, caller, reason, {}, preview=preview)
+    other = _give(MORE, sorted(at_work), caller, reason, {}, preview=preview)
+    return Acted((*one.tasks, *other.tasks), (*one.refused, *other.refused))
+
+
+def _before_it_began(workflow: Workflow, name: str, caller: Caller, stage: int | None, *, preview: bool) -> Acted:
+    """What can be done to a workflow that has been on hold since it was submitted. In the caller's transaction."""
+    rows = WorkflowPackage.objects.filter(workflow=workflow)
+    is_over = not rows.filter(is_canceled=False).exists()
+    if is_over or stage is not None or name not in ("resume", "kill"):
+        what = "was killed before it began" if is_over else "has been on hold since it was submitted: resume or kill it"
+        raise CannotActError(f"Workflow {workflow.pk} {what}.")
+    if not caller.may_command(workflow.owner):
+        raise CannotActError(f"Workflow {workflow.pk} belongs to {workflow.owner}; you may not command it.")
+    if name == "kill":
+        if not preview:
+            rows.update(is_canceled=True)
+        return Acted()
+    if caller.name != workflow.owner:
+        raise CannotActError(f"Only {workflow.owner} can begin workflow {workflow.pk}: its tasks are theirs.")
+    if not preview:
+        definition, graph = definition_of(workflow)
+        begin(workflow, definition, graph, caller)
+    return Acted(begins=True)
+
+
+def _tasks_of(workflow: Workflow, stage: int | None) -> list[int]:
+    rows = WorkflowPackage.objects.filter(workflow=workflow)
+    if stage is not None:
+        rows = rows.filter(path__startswith=f"{stage:03d}/")
+    found = sorted({task_id for task_id in rows.values_list("task_id", flat=True) if task_id is not None})
+    if not found:
+        raise CannotActError(f"Workflow {workflow.pk} has no stage {stage}.")
+    return found
+
+
+def _give(
+    command: str, tasks: Sequence[int], caller: Caller, reason: str, parameters: dict[str, Any], *, preview: bool
+) -> Acted:
+    if not tasks:
+        return Acted()
+    if preview:
+        plan = bulk.preview(ACTS[command], bulk.by_ids(tasks), caller, parameters)
+        return Acted(tuple(task.id for task in plan.tasks), plan.refused)
+    done = bulk.give(ACTS[command], tasks, caller=caller, reason=reason, parameters=parameters)
+    return Acted(done.ids, done.refused)

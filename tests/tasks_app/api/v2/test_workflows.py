@@ -1,0 +1,118 @@
+"""Workflows over the API: submitted, read, previewed, commanded; whose they are counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jedisite.models import AuditEntry
+from tasks_app.models import Task, Workflow
+from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.workflow_document import as_document
+
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+WORKFLOWS = "/api/v2/workflows/"
+TEXT = """job pair
+stage
+line
+binary A
+run a.sh > a
+out a
+line
+binary A
+run a.sh > c
+out c
+stage
+line
+binary B
+run b.sh
+in a c
+out b
+"""
+JSON = "application/json"
+
+
+def submit(client: Client, **body: Any) -> Any:
+    return client.post(WORKFLOWS, body, JSON)
+
+
+def command(client: Client, number: int, **body: Any) -> Any:
+    return client.post(f"{WORKFLOWS}{number}/commands/", body, JSON)
+
+
+def test_a_definition_is_submitted_as_text_or_document_and_read_with_its_packages(api: Api) -> None:
+    client = api()
+    answer = submit(client, text=TEXT)
+    assert answer.status_code == 201, answer.content
+    made = answer.json()
+    assert answer["Location"] == f"{WORKFLOWS}{made['id']}/"
+    assert [(one["path"], one["status"]) for one in made["packages"]] == [
+        ("001/001/001", "unscheduled"),
+        ("001/002/001", "unscheduled"),
+        ("002/001/001", "unscheduled"),
+    ]
+    assert client.get(answer["Location"]).json() == made
+    assert made["container"] == f"user.ada.pair.{made['id']}/" and Task.objects.count() == 2
+    other = submit(client, definition=as_document(read_definition(TEXT.replace("job pair", "job two"))[0])).json()
+    assert other["definition"]["stages"] == made["definition"]["stages"]
+    listed = client.get(WORKFLOWS).json()["results"]
+    assert [row["name"] for row in listed] == ["two", "pair"]
+    assert [row["id"] for row in client.get(f"{WORKFLOWS}?name=pair&owner=ada").json()["results"]] == [made["id"]]
+
+
+def test_what_is_wrong_is_refused_with_every_fault(api: Api) -> None:
+    answer = submit(api(), text=TEXT.replace("in a c", "in a d sam").replace("binary B", "binary B sam"))
+    assert answer.status_code == 422
+    assert {error["field"] for error in answer.json()["errors"]} == {"line 15"}
+    answer = submit(api(), text=TEXT.replace("binary B", "binary B sam"))
+    assert [error["field"] for error in answer.json()["errors"]] == ["stages[1].lines[0].packages[0].binaries[0].sam"]
+    assert submit(api()).status_code == 422 and submit(api(), text="job j", definition={}).status_code == 422
+    assert not Workflow.objects.exists()
+
+
+def test_a_command_is_previewed_and_then_given_and_stands_in_the_audit_trail(api: Api) -> None:
+    client = api()
+    number = submit(client, text=TEXT).json()["id"]
+    tasks = list(Task.objects.order_by("id").values_list("id", flat=True))
+    asked = command(client, number, command="hold")
+    assert (asked.status_code, asked.json()["tasks"], asked.json()["preview"]) == (200, tasks, True)
+    assert not AuditEntry.objects.filter(object_type="workflow", action="hold").exists()
+    done = command(client, number, command="hold", stage=2, preview=False, reason="wait")
+    assert (done.status_code, done.json()["tasks"]) == (202, tasks[1:])
+    entry = AuditEntry.objects.get(object_type="workflow", action="hold")
+    assert (entry.actor, entry.reason, entry.details) == ("ada", "wait", {"stage": 2})
+    dropped = command(client, number, command="drop", line="001/002", preview=False)
+    assert dropped.status_code == 202, dropped.content
+    assert (dropped.json()["canceled"], dropped.json()["removed"]) == (["001/002/001"], {"002/001/001": ["c"]})
+    states = {one["path"]: one["status"] for one in client.get(f"{WORKFLOWS}{number}/").json()["packages"]}
+    assert states["001/002/001"] == "canceled"
+
+
+def test_who_may_not_command_a_workflow_is_told_so(api: Api) -> None:
+    number = submit(api(), text=TEXT).json()["id"]
+    eve = api("user", name="eve")
+    assert command(eve, number, command="drop", line="001/002").status_code == 409
+    refused = command(eve, number, command="kill", preview=False).json()
+    assert refused["tasks"] == [] and sum(len(one["ids"]) for one in refused["refused"]) == 2
+    assert command(eve, 99, command="kill").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"command": "drop"},
+        {"command": "kill", "line": "001/002"},
+        {"command": "priority"},
+        {"command": "hold", "priority": 5},
+        {"command": "drop", "line": "001/002", "stage": 1},
+        {"command": "drop", "line": "../x"},
+        {"command": "explode"},
+    ],
+)
+def test_commands_that_say_too_little_or_too_much_are_refused(api: Api, body: dict[str, Any]) -> None:
+    number = submit(api(), text=TEXT).json()["id"]
+    assert command(api(), number, **body).status_code == 422
