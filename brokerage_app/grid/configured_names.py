@@ -5,10 +5,10 @@ Nobody reads such a row, so that it is refused when it is set; a row that was se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
-from brokerage_app.grid import repository
+from brokerage_app.grid import known_labels, repository
 from brokerage_app.models import GlobalShare, WorkQueue
 from brokerage_app.policy.broker_parameters import THROTTLERS
 from brokerage_app.policy.configuration import Configuration, Row
@@ -16,13 +16,6 @@ from brokerage_app.policy.parameters import parse_key
 from brokerage_app.policy.throttle import CORE_CLASSES
 from brokerage_app.policy.workqueues import partitions_of
 from jedisite.vocabulary.words import rather
-
-_labels: list[Callable[[], Collection[str]]] = []
-
-
-def check_labels_by(labels: Callable[[], Collection[str]]) -> None:
-    """From now on values for a label are taken for these only: tasks of others are refused, so that nobody would read them."""
-    _labels.append(labels)
 
 
 def faults(found: Configuration) -> Iterator[tuple[Row, str]]:
@@ -46,7 +39,7 @@ class Names:
         (parameter, suffix), sets = parsed, f"for which {key} of {component} would be"
         if parameter.per[:1] == ("label",):
             label = max((label for label in self.labels if f"{suffix}_".startswith(f"{label}_")), key=len, default="")
-            if _labels and not label:
+            if known_labels.ASKED and not label:
                 label = suffix if len(parameter.per) == 1 else suffix.partition("_")[0]
                 return rather(f"no task can have the label {label}, {sets}", label, self.labels)
             queue = suffix.removeprefix(f"{label}_") if parameter.per[1:] == ("queue",) else ""
@@ -73,7 +66,7 @@ class Names:
 
     @cached_property
     def labels(self) -> set[str]:
-        return {label for labels in _labels for label in labels()}
+        return {label for labels in known_labels.ASKED for label in labels()}
 
     @cached_property
     def kinds(self) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from events_app.rules.range_refusals import RANGES_NOT_MERGED, RANGES_WITHOUT_ATTEMPTS, RANGES_WITHOUT_CONSUMER
+from events_app.rules.range_refusals import GATE, RANGES_NOT_MERGED, RANGES_WITHOUT_ATTEMPTS, RANGES_WITHOUT_CONSUMER
 from events_app.rules.range_standing import Counts, Standing
 from tasks_app.domain.words import count, plural
 from tasks_app.explaining.rules.answers import Gate
 
-GATE: Final = "ranges"
 TITLE: Final = "Its ranges of events make progress"
 
 

@@ -6,6 +6,9 @@ from typing import Final
 
 from tasks_app.domain.refusal_codes import code
 
+GATE: Final = "ranges"
+"""The gate of a task that refuses with these codes."""
+
 RANGES_WITHOUT_ATTEMPTS: Final = code(
     "ranges_without_attempts",
     "Ranges without attempts",

@@ -33,10 +33,9 @@ from tasks_app.ddm.base import (
 from tasks_app.ddm.dataset_places import places_of_datasets
 from tasks_app.ddm.local_files import remove_from_disk
 from tasks_app.ddm.replica_removal import forget_replicas
-from tasks_app.domain.scopes import scope_of
+from tasks_app.domain.scopes import CONTAINER_MARK, scope_of
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.items import LONGEST_DATASET
-from tasks_app.params.made import CONTAINER_MARK
 
 log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"

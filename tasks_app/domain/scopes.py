@@ -17,6 +17,8 @@ UNMERGED: Final = "panda.um"
 """Begins the names of what jobs write first when a task merges its outputs."""
 LONGEST: Final = 30
 """Characters of a scope."""
+CONTAINER_MARK: Final = "/"
+"""Names of containers end with it."""
 
 
 class Realm(StrEnum):

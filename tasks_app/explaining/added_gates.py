@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tasks_app.explaining.rules.answers import Gate
 from tasks_app.models import Task
 
-AskTask = Callable[[Task, datetime], Gate | None]
+if TYPE_CHECKING:  # what a gate is made of takes a tenth of the start of a command, and most ask none
+    from tasks_app.explaining.rules.answers import Gate
+
+AskTask = Callable[[Task, datetime], "Gate | None"]
 """What a gate answers now; None where it is no question to the task."""
 ASKED: Final[dict[str, AskTask]] = {}
 

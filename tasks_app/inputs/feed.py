@@ -12,6 +12,7 @@ from jedisite.vocabulary.patterns import PatternError
 from jedisite.vocabulary.words import thousands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
+from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs import changes, makers, staging
 from tasks_app.inputs.data_rights import logs_of_others
@@ -45,7 +46,6 @@ from tasks_app.lifecycle import dataset_moves, standing
 from tasks_app.models import Dataset, File
 from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
 from tasks_app.params.dataset_attributes import Attributes, is_tracked
-from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 
 MOST_NAMED = 3

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.lifecycle import standing
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.params.made import CONTAINER_MARK
 
 _HAS_ENDED = {TaskStatus.FAILED: "has failed", TaskStatus.ABORTED: "was aborted"}
 

@@ -19,11 +19,11 @@ from tasks_app.ddm.base import SITE, ForeignDatasetError, Named
 from tasks_app.ddm.local_files import adler32, adler32_of, file_url
 from tasks_app.ddm.local_storage import ENDPOINT, catalogue, container_name
 from tasks_app.ddm.opening import ForeignLinkError, open_led_to
+from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.inputs.readers import wake_readers
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME
-from tasks_app.params.made import CONTAINER_MARK
 
 log = structlog.get_logger(__name__)
 

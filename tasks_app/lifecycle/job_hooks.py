@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from django.utils.module_loading import import_string
@@ -17,8 +17,10 @@ from django.utils.module_loading import import_string
 from jedisite.database.sql import numbers
 from tasks_app.domain.states import JobStatus
 from tasks_app.models import Task
-from tasks_app.params.splitrule import SplitRule
-from tasks_app.splitting.chunk import InputFile
+
+if TYPE_CHECKING:
+    from tasks_app.params.splitrule import SplitRule
+    from tasks_app.splitting.chunk import InputFile
 
 
 class CannotStoreError(RuntimeError):

@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from django.core.management.base import CommandError, OutputWrapper
 
 from jedisite.vocabulary.words import differ_little, nearest
+from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.models import Task
-from tasks_app.params.made import CONTAINER_MARK
 
 MOST_NAMES = 2000
 """Tasks with whose names one that is none's is compared: the newest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-from tasks_app.params.made import CONTAINER_MARK
+from tasks_app.domain.scopes import CONTAINER_MARK
 
 
 class CatalogueDataset(models.Model):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.params.faults import join_path
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.kinds import names_of
 from tasks_app.params.schema import TaskParams
-
-CONTAINER_MARK: Final = "/"
-"""Names of containers end with it."""
 
 
 class Made(NamedTuple):

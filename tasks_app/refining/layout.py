@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jedisite.vocabulary.words import plural, thousands
-from tasks_app.domain.scopes import UNMERGED
+from tasks_app.domain.scopes import CONTAINER_MARK, UNMERGED
 from tasks_app.params.dataset_attributes import attributes_of
 from tasks_app.params.items import LONGEST_DATASET, Item
 from tasks_app.params.job_groups import bare, read_groups
-from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.naming import BadNameTemplate, NameTemplate
 from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
 from tasks_app.params.schema import TaskParams

@@ -14,10 +14,9 @@ from django.core.management.base import CommandError
 from jedisite.identity import user_names
 from jedisite.management.command_line import Suggesting
 from jedisite.vocabulary.words import plural
-from tasks_app.domain.scopes import scope_of
+from tasks_app.domain.scopes import CONTAINER_MARK, scope_of
 from tasks_app.inputs.registering import register_container, register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
-from tasks_app.params.made import CONTAINER_MARK
 
 
 class Command(Suggesting):
