@@ -30,17 +30,24 @@ FAILURES_LEFT: Final = 5
 """After its merge job is made, a file may fail so many times more, however many its task allows."""
 
 
+# A jumbo job packs outputs of ranges of several files together.
+_MERGED: Final = f"""
+SELECT coalesce(j.transformation, ''), coalesce(p.jobparameters, ''),
+       ARRAY(SELECT o.lfn FROM job_files o WHERE o.pandaid = ANY(%(owners)s::bigint[]) AND o.type = 'output' ORDER BY o.row_id),
+       EXISTS (SELECT FROM jedi_events e WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[])
+                  AND e.is_jumbo = 1 AND {is_in({EventStatus.DONE}, "e.")})
+  FROM jobs j LEFT JOIN job_params p ON p.pandaid = j.pandaid WHERE j.pandaid = %(job)s
+"""
+
+
 def merge_copy(cursor: psycopg.Cursor[Any], job: EventJob, owners: Collection[int], files: Collection[int]) -> JobCopy:
     """The merge job that follows a consumer, of these files. `owners`: the jobs of the jobset that have its outputs."""
-    cursor.execute(
-        """SELECT coalesce(j.transformation, ''), coalesce(p.jobparameters, ''),
-                  ARRAY(SELECT o.lfn FROM job_files o WHERE o.pandaid = ANY(%s::bigint[]) AND o.type = 'output' ORDER BY o.row_id)
-             FROM jobs j LEFT JOIN job_params p ON p.pandaid = j.pandaid WHERE j.pandaid = %s""",
-        [numbers(owners), job.job_id],
-    )
+    values = {"owners": numbers(owners), "job": job.job_id, "task": job.task_id, "files": numbers(files)}
+    cursor.execute(_MERGED, values)
     row = cursor.fetchone()
     assert row is not None
-    command = merge_command(row[1], row[0], row[2])
+    program, params, outputs, with_jumbo = row
+    command = merge_command(params, program, outputs, files if with_jumbo else ())
     words = [word for word in job.special_handling.split(",") if word not in ("", OF_CONSUMER)]
     share = GlobalShare.objects.filter(pk=SHARE).exists()
     return JobCopy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 _TRANSFORM: Final = re.compile(r"<PANDA_ESMERGE_TRF>(.*?)</PANDA_ESMERGE_TRF>", re.DOTALL)
@@ -22,16 +22,20 @@ class MergeCommand(NamedTuple):
     parameters: str
 
 
-def merge_command(parameters: str, transformation: str, outputs: Sequence[str]) -> MergeCommand:
+def merge_command(
+    parameters: str, transformation: str, outputs: Sequence[str], files: Collection[int] = ()
+) -> MergeCommand:
     """The command of the merge job of consumers with these parameters and this program, which writes `outputs`.
 
-    The site's own transform stands where the program of the consumers does.
+    The site's own transform stands where the program of the consumers does. `files`: what it reads holds outputs of ranges of
+    other files, too, and those of these files count.
     """
     program, said = _TRANSFORM.search(parameters), _PARAMETERS.search(parameters)
     if program and program[1].strip() not in ("", UNDEFINED):
         return MergeCommand(program[1].strip(), said[1].strip() if said else "")
     head, slash, _ = transformation.rpartition("/")
-    return MergeCommand(f"{head}{slash}{MERGES_EVENTS}", shlex.join(outputs))
+    only = ["--files", ",".join(map(str, sorted(files)))] if files else []
+    return MergeCommand(f"{head}{slash}{MERGES_EVENTS}", shlex.join([*only, *outputs]))
 
 
 def without_merge_tags(parameters: str) -> str:

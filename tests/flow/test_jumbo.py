@@ -14,7 +14,7 @@ from events_app.dispatch.range_accounts import account
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from tasks_app.agents import adder, feeder, job_generator, post_processor, refiner
-from tasks_app.models import Dataset, File, Job, JobFile, TaskStatusLog
+from tasks_app.models import Dataset, File, Job, JobFile, JobParams, TaskStatusLog
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
 from tests.flow.pilot import Pilot, proof
 from tests.flow.threads import together
@@ -190,7 +190,10 @@ def test_where_only_jumbo_jobs_have_a_place_consumers_wait_until_their_ranges_ar
     turn()
     inputs.refresh_from_db()
     assert inputs.files_waiting == 1
-    assert (2, JUMBO, "activated") in kinds(made), "the merge job goes where the ranges were processed"
+    (merge,) = Job.objects.filter(task_id=made, event_service=2)
+    assert (merge.site, merge.status) == (JUMBO, "activated"), "the merge job goes where the ranges were processed"
+    (first, _) = File.objects.filter(dataset_id=inputs.id).order_by("id").values_list("id", flat=True)
+    assert JobParams.objects.get(pk=merge.id).params.startswith(f"--files {first} "), "a zip file has ranges of others"
     Queue.objects.filter(pk="SITE_A").update(status="online")
     turn()
     assert (5, "SITE_A", "activated") in kinds(made), "a queue has room for the other"

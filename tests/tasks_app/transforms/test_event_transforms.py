@@ -189,6 +189,20 @@ def test_outputs_of_ranges_are_joined_by_file_and_first_event_and_the_later_job_
     assert "jobs 8 and 7 have both processed event 1 of file 12" in said
 
 
+def test_of_an_archive_with_ranges_of_other_files_too_those_of_the_jobs_own_are_joined(
+    run: Run, tmp_path: Path
+) -> None:
+    """As a jumbo job packs them, whose outputs have the name of one of the files'."""
+    pack(tmp_path / "z1.tar", {"out.3.1-9-12-1-3": b"d\n", "out.3.1-9-11-11-3": b"b\n", "out.3.1-9-13-1-3": b"e\n"})
+    pack(tmp_path / "z2.tar", {"out.1.1-8-11-1-3": b"a\n"})
+    merge_list(tmp_path, "out.1", "z1.tar", "z2.tar")
+    run("merge_events", "--files", "11,13", "out.1")
+    assert (tmp_path / "out.1").read_text() == "a\nb\ne\n"
+    (tmp_path / "out.1").unlink()
+    said = run("merge_events", "--files", "77", "out.1", code=65).stderr
+    assert "no range has an output for out.1" in said
+
+
 def test_outputs_of_ranges_that_lie_in_no_archive_are_joined_as_they_are(run: Run, tmp_path: Path) -> None:
     pack(tmp_path / "z1.tar", {"out.1.1-7-11-1-3": b"a\n"})
     (tmp_path / "out.1.1-7-11-5-3").write_bytes(b"b\n")
