@@ -146,6 +146,20 @@ def test_a_file_that_is_tried_again_gets_a_jobset_with_what_is_not_kept(
     assert {one[3] for one in blocks(made) if one[5] == READY} == {second.jobset_id}
 
 
+def test_ranges_whose_output_could_not_be_read_are_made_again_and_others_are_kept() -> None:
+    add_dataset("lab.in", 1)
+    made = ready(by_ranges(notDiscardEvents=True))
+    generate()
+    (first,) = jobs(made)
+    process(made, first, done=[(1, 10), (11, 20), (21, 25)], open=[])
+    Event.objects.filter(task_id=made, min_event=11).update(status=int(EventStatus.CORRUPTED))
+    give_back(first)
+    generate()
+    _, second = jobs(made)
+    assert [(one[0], one[3]) for one in blocks(made) if one[5] == READY] == [(11, second.jobset_id)]
+    assert [one[0] for one in blocks(made) if one[5] == DONE] == [1, 21]
+
+
 def process(task_id: int, job: Job, *, done: list[tuple[int, int]], open: list[tuple[int, int]]) -> None:
     """What a consumer has left: ranges that are done, and ranges that another has at work."""
     (row,) = Event.objects.filter(task_id=task_id)

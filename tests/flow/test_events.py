@@ -135,8 +135,9 @@ def test_slices_aim_at_a_number_of_events_and_are_even_in_each_file() -> None:
     assert [options(job) for job in jobs(made)] == [(1, 0, 9), (10, 9, 9), (19, 18, 7)]
 
 
-def test_files_whose_events_nobody_knows_stay_whole() -> None:
-    add_dataset("lab.in", 1)
+@pytest.mark.parametrize("events", [None, 0])
+def test_files_whose_events_nobody_knows_stay_whole(events: int | None) -> None:
+    add_dataset("lab.in", 1, events=events)
     add_files("lab.in", [1], events=20)
     made = ready(by_events(nEventsPerJob=10, useRealNumEvents=True))
     assert ranges(made) == [("0", None, None, None), ("1", 0, 9, 1), ("1", 10, 19, 11)]
