@@ -142,14 +142,24 @@ class Job(_Common):
         found = self._read()[known]
         if name == "merger":
             return found[0] if found else None
-        return list(found) if isinstance(found, list) else found
+        return found
+
+    def keep(self) -> None:
+        """Store what was changed inside of lists and dictionaries. Raises GangaTypeError for what does not belong there."""
+        parts = self._read()
+        for name, value in parts.items():
+            checked(name, value)
+        if self.store.job(self.id)["status"] == NEW and self.spec() != {n: to_json(v) for n, v in parts.items()}:
+            for value in self._parts.values():
+                own(value, self._save)
+            self._save()
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = ALIASES.get(name, name)
         check_name(self, name)
         value = checked(name, value)
         self._read()
-        if name in ("name", "comment"):
+        if name in ("name", "comment") and self.store.job(self.id)["status"] != NEW:
             with self.store.changing(self.id) as stored:
                 stored.job["spec"][name] = value
             self._parts[name] = value
@@ -206,6 +216,7 @@ class Job(_Common):
 
     def submit(self, keep_going: bool = False) -> bool:
         """Split and submit. False when `keep_going` and no subjob was taken: everything is then as before. Raises JobError."""
+        self.keep()
         return job_submission.submit(self, keep_going=keep_going)
 
     def kill(self) -> bool:
@@ -219,6 +230,7 @@ class Job(_Common):
         return True
 
     def copy(self) -> Job:
+        self.keep()
         return Job(self, registry=self._registry)
 
     def remove(self) -> bool:

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,9 @@ for name, to in (("stdout", sys.stdout), ("stderr", sys.stderr)):
     to.flush()
 sys.exit(code if code >= 0 else 128 - code)
 '''
+PASSING = ("prepared", "finishing", "passed", "toretry", "aborting", "toabort")
+"""States of a task that another follows within seconds."""
+ENDS_WITHIN_S = 60.0
 FEW = 50
 """So many subjobs are asked for by their numbers; of more, all are read."""
 
@@ -167,7 +171,18 @@ class Jedi(Backend):
             raise JobError("what is completed is not run again on the site: submit a copy of the subjob")
 
     def resubmit(self, job: Any, pieces: Sequence[Piece], place: Path) -> None:
-        _asked(lambda: self.client().subjob_act(_task(job), "resubmit", [piece.number for piece in pieces]))
+        site, task, numbers = self.client(), _task(job), [piece.number for piece in pieces]
+        end = time.monotonic() + ENDS_WITHIN_S
+        while True:
+            try:
+                _asked(lambda: site.subjob_act(task, "resubmit", numbers))
+                return
+            except JobError:
+                # All subjobs may have ended a moment before their task has.
+                passing = _asked(lambda: site.progress(task)).status in PASSING
+                if not passing or time.monotonic() > end:
+                    raise
+            time.sleep(self.poll_s / 2)
 
     def outputs(self, job: Any, pieces: Sequence[Piece], place: Path) -> dict[int, Path]:
         """Fetch what is not here yet."""
@@ -187,7 +202,7 @@ def _fetch(site: Client, piece: Piece, row: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True)
     mark = f".{VARIABLE}{piece.number}."
     for output in row["outputs"]:
-        path = _asked(lambda output=output: site.fetch(output, folder))  # type: ignore[misc]
+        path = _asked(lambda output=output: site.fetch(output, folder))
         path.replace(folder / path.name.partition(mark)[2])
     (piece.folder / "fetched").write_text(str(piece.attempt))
 

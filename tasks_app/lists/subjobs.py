@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tasks_app.domain.job_errors import ALL_FIELDS, PAYLOAD, error_of
 from tasks_app.domain.states import TASK_FINAL, TaskStatus
-from tasks_app.gpi.rules.master_status import FINAL, SUBMITTED, master_status, subjob_status
+from tasks_app.gpi.rules.master_status import FAILED, FINAL, KILLED, SUBMITTED, master_status, subjob_status
 from tasks_app.models import Command, Dataset, File, Job, JobArchive, JobFile, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.file import GIVEN_UP
@@ -25,13 +25,15 @@ _RETRIES: Final = ("retry", "increase_attempts")
 def subjobs_of(task: Task, numbers: Sequence[int] | None = None, *, outputs: bool = False) -> dict[str, Any]:
     """The state of the task as a master, the numbers of subjobs by state, and the subjobs, or those of the numbers.
 
-    Up to nine queries, however many subjobs there are.
+    Up to ten queries, however many subjobs there are.
     """
-    waiting = _resubmitted(task.id)  # first: what is carried out meanwhile shows in the files
+    # In this order: a command that is carried out meanwhile shows in what is read after it.
+    waiting = _resubmitted(task.id)
+    task_status = Task.objects.values_list("status", flat=True).get(pk=task.id)
     rows = _groups(task.id)
     jobs_of = _jobs([file.id for file in rows.values()])
     last = _last_jobs({jobs[-1] for jobs in jobs_of.values()})
-    final = task.status in TASK_FINAL
+    final = task_status in TASK_FINAL
     found: list[dict[str, Any]] = []
     for number in range(max(_declared(task.id, rows), 1 + max(rows, default=-1))):
         file = rows.get(number)
@@ -39,24 +41,24 @@ def subjobs_of(task: Task, numbers: Sequence[int] | None = None, *, outputs: boo
         job = last.get(jobs[-1]) if jobs else None
         status = subjob_status(
             file.status if file else "ready",
-            job and job["status"],
-            given_up=file is not None and file.given_up,  # type: ignore[attr-defined] - annotated
+            str(job["status"]) if job else None,
+            given_up=bool(getattr(file, "given_up", False)),
             task_is_final=final,
-            task_is_broken=task.status == TaskStatus.BROKEN,
+            task_is_broken=task_status == TaskStatus.BROKEN,
         )
-        if status in FINAL and (waiting is None or number in waiting):
+        if status in (FAILED, KILLED) and (waiting is None or number in waiting):
             status = SUBMITTED
         found.append({"number": number, "status": status, "jobs": jobs, **_end(job if status in FINAL else None)})
-    answer = {
+    chosen = found if numbers is None else [found[n] for n in numbers if n < len(found)]
+    if outputs:
+        _add_outputs(chosen)
+    return {
         "task_id": task.id,
-        "task_status": task.status,
+        "task_status": task_status,
         "status": master_status(one["status"] for one in found),
         "counts": dict(Counter(one["status"] for one in found)),
-        "subjobs": found if numbers is None else [found[n] for n in numbers if n < len(found)],
+        "subjobs": chosen,
     }
-    if outputs:
-        _add_outputs(answer["subjobs"])
-    return answer
 
 
 def _resubmitted(task_id: int) -> set[int] | None:

@@ -138,7 +138,8 @@ def test_one_subjob_is_killed_and_no_job_of_it_follows(ada: Client) -> None:
     assert subjobs(ada, made)["status"] == "completed"
     assert AuditEntry.objects.filter(action="kill subjobs", actor="ada", reason="a reason").count() == 2
     assert "its subjobs have ended" in act(ada, made, "kill", "1", 409)
-    act(ada, made, "resubmit", f"0,{queued}-{queued}")
+    act(ada, made, "resubmit", "0")
+    act(ada, made, "resubmit", f"{queued}-{queued}")  # the task has not obeyed the first
     drive(pilot)
     assert subjobs(ada, made)["counts"] == {"killed": 1, "completed": 3}
 
@@ -218,6 +219,8 @@ def test_a_retry_may_name_subjobs(ada: Client) -> None:
     assert ada.post(url, {**body, "subjobs": "1-2"}, content_type="application/json").status_code == 202
     drive(Pilot())
     assert all_states(ada, made) == ["failed", "completed", "completed"]
+    assert ada.post(url, {"command": "retry"}, content_type="application/json").status_code == 202
+    assert all_states(ada, made) == ["submitted", "completed", "completed"], "all that failed are tried again"
 
 
 def test_inputs_of_a_dataset_may_be_grouped_by_number(ada: Client) -> None:

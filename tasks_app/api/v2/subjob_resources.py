@@ -15,11 +15,12 @@ from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import OfTask, StrictSerializer, check_command_right
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
-from tasks_app.domain.states import TaskStatus
-from tasks_app.domain.task_commands import COMMAND_ACCEPTED_IN, TaskCommand
+from tasks_app.domain import accepting
+from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.gpi.rules.master_status import STATUSES
+from tasks_app.lifecycle.standing import standing_of
 from tasks_app.lists.subjobs import subjobs_of
-from tasks_app.models import Task
+from tasks_app.models import Command, Task
 from tasks_app.params.command_parameters import numbered_subjobs, written_numbers
 from tasks_app.submission import command_queue
 from tasks_app.upkeep.subjob_kills import CannotKillError, kill_subjobs
@@ -141,7 +142,9 @@ class SubjobViewSet(OfTask):
             )
         if len(found) < len(numbers):
             raise command_queue.CommandRefusedError(f"task {task.id} has no subjob {numbers[len(found)]}")
-        again = TaskStatus(task.status) in COMMAND_ACCEPTED_IN[TaskCommand.RETRY]
+        # After those that wait: the first of several resubmissions starts the task again, the others find it at work.
+        waiting = Command.objects.waiting_of([task.id]).get(task.id, ())
+        again = accepting.refusal(standing_of(task, waiting), TaskCommand.RETRY) is None
         command = TaskCommand.RETRY if again else TaskCommand.INCREASE_ATTEMPTS
         row = command_queue.give_command(
             task.id, command, by=self.actor(), reason=reason, parameters={"subjobs": written_numbers(numbers)}

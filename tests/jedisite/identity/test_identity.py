@@ -314,6 +314,7 @@ BY_TASK = {
     ("api/v2/tasks/<bigint:task_id>/commands/", "POST"),
     ("api/v2/tasks/<bigint:task_id>/changes/", "POST"),
     ("api/v2/tasks/<bigint:task_id>/lost-files/", "POST"),
+    ("api/v2/tasks/<bigint:task_id>/subjobs/", "POST"),
 }
 """Calls that also look at whose task it is."""
 

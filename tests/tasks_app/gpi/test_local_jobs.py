@@ -325,6 +325,15 @@ def test_attributes_are_checked_and_stored_as_they_are_set(jobs: JobRegistry, en
     ):
         with pytest.raises(error, match=said):
             set_it()
+    j.postprocessors.append(TextMerger())
+    j.application.env["A"] = "b"
+    j.name = "second"
+    assert j.copy().application.env == {"A": "b"} and len(jobs[-1].postprocessors) == 1
+    assert jobs[-1].remove() and jobs(j.id).name == "second"
+    j.outputfiles.append("a/b")
+    with pytest.raises(JobError, match="in the job's folder"):
+        j.submit()
+    j.outputfiles = []
     j.submit()
     ended(j)
     with pytest.raises(JobError, match="only a new job can be changed"):
