@@ -176,7 +176,7 @@ def map_of(cells: Mapping[int, Counts], bins: int) -> list[Piece]:
     whose last range goes on there.
     """
     x, found = Scale(0, bins, 0, 100), list[Piece]()
-    places = sorted(cells)
+    places = sorted(place for place, cell in cells.items() if cell.total)
     for place, beyond in zip(places, [*places[1:], bins], strict=True):
         cell = cells[place]
         y, before = Scale(0, cell.total, 100, 0), 0

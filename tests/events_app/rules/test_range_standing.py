@@ -70,6 +70,13 @@ def test_a_map_has_each_part_of_the_file_filled_from_the_bottom() -> None:
     assert (sent.start, sent.y, sent.height) == (75, 0, 100)
 
 
+def test_a_part_in_which_no_range_begins_is_as_the_one_before_it_also_when_it_is_named() -> None:
+    """A block of long ranges reaches over parts in which none of its ranges begins."""
+    cells = {0: counts([(Standing.READY, 1)]), 1: counts([(Standing.READY, 0)]), 2: counts([(Standing.PAST, 2)])}
+    (ready,) = map_of(cells, 4)
+    assert (ready.look, ready.start, ready.width) == ("wait", 0, 100)
+
+
 def test_rates_need_a_minute() -> None:
     assert per_hour(10, 59) is None
     assert per_hour(10, 1800) == 20
