@@ -60,7 +60,7 @@ class PackageFact:
 
 def package_facts(workflow: Workflow) -> list[PackageFact]:
     """All packages of a workflow, in order."""
-    rows = list(WorkflowPackage.objects.filter(workflow=workflow).order_by("path"))
+    rows = list(WorkflowPackage.objects.filter(workflow=workflow).order_by("pk"))
     tasks = sorted({row.task_id for row in rows if row.task_id is not None})
     groups: dict[tuple[int, int], tuple[Any, ...]] = {}
     failures: dict[tuple[int, int], dict[str, int]] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from jedisite import audit
@@ -17,9 +18,12 @@ from tasks_app.submission import submitting
 from tasks_app.workflows.rules.definition import Definition
 from tasks_app.workflows.rules.implied_graph import Graph
 from tasks_app.workflows.rules.not_runnable import check_runnable
-from tasks_app.workflows.rules.task_groups import Names, PlannedTask, datasets_of, planned_tasks, task_dictionary
+from tasks_app.workflows.rules.task_groups import Names, PlannedTask, files_by_dataset, planned_tasks, task_dictionary
 from tasks_app.workflows.rules.workflow_checks import checked
 from tasks_app.workflows.rules.workflow_document import as_document
+
+MOST_LACKING = 20
+"""Files that a dataset does not have and that are named."""
 
 
 @transaction.atomic
@@ -49,7 +53,7 @@ def begin(workflow: Workflow, definition: Definition, graph: Graph, caller: Call
     names = names_of(workflow)
     dictionaries = [(one, task_dictionary(one, definition, graph, names)) for one in planned_tasks(graph, names)]
     data_management().add_to_container(names.container, (), by=Maker(caller.name))
-    if external := datasets_of(definition):
+    if external := files_by_dataset(definition):
         _check_there(external, caller)
         data_management().add_to_container(names.container, external, by=Maker(caller.name))
     rows = {row.path: row for row in WorkflowPackage.objects.filter(workflow=workflow)}
@@ -77,23 +81,29 @@ def definition_of(workflow: Workflow) -> tuple[Definition, Graph]:
     return checked(workflow.definition)
 
 
-def _check_there(names: list[str], caller: Caller) -> None:
-    """Raises ParamErrors for datasets that data management does not have."""
-    unknown = data_management().unknown(names, user=caller.name)
-    faults = [
-        FieldError(
-            "dataset", "known dataset", f"There is no dataset {name}." + (f" Did you mean {near}?" if near else "")
-        )
-        for name, near in unknown.items()
-    ]
-    if faults:
-        raise ParamErrors(tuple(faults))
+def _check_there(files: Mapping[str, Sequence[str]], caller: Caller) -> None:
+    """Raises ParamErrors for datasets that data management does not have, and for files that they will never have."""
+    faults, ddm = Faults(), data_management()
+    for name, near in ddm.unknown(list(files), user=caller.name).items():
+        hint = f" Did you mean {near}?" if near else ""
+        faults.add("dataset", "known dataset", f"There is no dataset {name}.{hint}")
+    faults.raise_if_any()
+    for name, lfns in files.items():
+        if ddm.constituents(name) != [name]:
+            faults.add("dataset", "dataset", f"{name} is a container: name the dataset in it that has the file.")
+        elif not ddm.describe(name).open:
+            for lfn, near in list(ddm.lacking([name], lfns).items())[:MOST_LACKING]:
+                hint = f" Did you mean {near}?" if near else ""
+                faults.add("inputs", "known file", f"{lfn} is not in the dataset {name}, which is closed.{hint}")
+    faults.raise_if_any()
 
 
 def _submit(planned: PlannedTask, raw: Mapping[str, Any], caller: Caller, graph: Graph) -> int:
     """Submit a task. Its faults are told with the first package of it."""
     try:
-        return submitting.submit(submitting.check(dict(raw), caller), by=caller.name).task_id
+        return submitting.submit(
+            submitting.check(dict(raw), caller), by=caller.name, most_active=settings.JEDI_MOST_ACTIVE_TASKS
+        ).task_id
     except ParamErrors as errors:
         path = graph.nodes[planned.nodes[0]].path
         told = tuple(FieldError(f"{path}: {e.field}", e.rule, e.message) for e in errors.errors)

@@ -9,6 +9,7 @@ import pytest
 from jedisite.identity.callers import Caller, Role
 from jedisite.models import AuditEntry
 from tasks_app.agents import workflows
+from tasks_app.inputs.registering import register_container
 from tasks_app.models import CatalogueFile, Task, Workflow
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission import command_queue
@@ -193,6 +194,13 @@ def test_what_cannot_be_done_here_is_refused_at_once_and_writes_nothing() -> Non
     }
     with pytest.raises(ParamErrors, match=r"Did you mean lab\.raw"):
         begin("job j\nstage\nline\nbinary A\nrun a\nin x from lab.rwa\nout a")
+    one = "job j\nstage\nline\nbinary A\nrun a\nin {} from {}\nout a"
+    with pytest.raises(ParamErrors, match=r"lab\.raw\.00007 is not in the dataset lab\.raw, which is closed"):
+        begin(one.format("lab.raw.00007", "lab.raw"))
+    register_container("lab.all/", ["lab.raw"])
+    for name in ("lab.all", "lab.all/"):
+        with pytest.raises(ParamErrors, match="is a container"):
+            begin(one.format("lab.raw.00000", name))
     assert not Workflow.objects.exists() and not Task.objects.exists()
 
 

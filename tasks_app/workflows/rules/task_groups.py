@@ -68,10 +68,14 @@ def planned_tasks(graph: Graph, names: Names, canceled: Collection[int] = ()) ->
     ]
 
 
-def datasets_of(definition: Definition) -> list[str]:
-    """The datasets in which files are that no package writes, each once."""
-    found = (file.dataset for *_, package in definition.packages() for file in package.inputs() if file.dataset)
-    return list(dict.fromkeys(found))
+def files_by_dataset(definition: Definition) -> dict[str, list[str]]:
+    """The files that no package writes, by the dataset in which they are."""
+    found: dict[str, dict[str, None]] = {}
+    for *_, package in definition.packages():
+        for file in package.inputs():
+            if file.dataset:
+                found.setdefault(file.dataset, {})[file.name] = None
+    return {dataset: list(names) for dataset, names in found.items()}
 
 
 def task_dictionary(planned: PlannedTask, definition: Definition, graph: Graph, names: Names) -> dict[str, Any]:
