@@ -172,16 +172,17 @@ class Jedi(Backend):
 
     def resubmit(self, job: Any, pieces: Sequence[Piece], place: Path) -> None:
         site, task, numbers = self.client(), _task(job), [piece.number for piece in pieces]
-        end = time.monotonic() + ENDS_WITHIN_S
+        end, before = time.monotonic() + ENDS_WITHIN_S, ""
         while True:
             try:
                 _asked(lambda: site.subjob_act(task, "resubmit", numbers))
                 return
             except JobError:
                 # All subjobs may have ended a moment before their task has.
-                passing = _asked(lambda: site.progress(task)).status in PASSING
-                if not passing or time.monotonic() > end:
+                status = _asked(lambda: site.progress(task)).status
+                if (status not in PASSING and status == before) or time.monotonic() > end:
                     raise
+                before = status
             time.sleep(self.poll_s / 2)
 
     def outputs(self, job: Any, pieces: Sequence[Piece], place: Path) -> dict[int, Path]:

@@ -157,6 +157,8 @@ def monitor(job: Any) -> None:
     """Ask the backend what became of those parts of a job that are at work, and store it."""
     known = job.store.job(job.id)
     if BEGUN not in known and known["status"] not in ACTIVE:
+        if known["status"] == COMPLETED and known.get("counts") and "merged" not in known:
+            job.postprocess()
         return
     try:
         _monitor(job)
@@ -249,9 +251,15 @@ def postprocess(job: Any) -> None:
     with job.store.changing(job.id) as stored:
         if stored.job["status"] != COMPLETED or not stored.subjobs or "merged" in stored.job:
             return
+        try:
+            if job.postprocessors:
+                job.fetch()
+        except SiteUnavailable as error:
+            log.warning("job %s is merged later: %s", job.id, error)
+            return
+        except GangaException as error:
+            log.warning("job %s: its outputs cannot be fetched: %s", job.id, error)
         stored.job["merged"] = []
-        if job.postprocessors:
-            job.fetch()
         for merger in job.postprocessors:
             with contextlib.suppress(FileNotFoundError):
                 for file in merger.files:

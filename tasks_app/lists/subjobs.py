@@ -18,7 +18,7 @@ from tasks_app.models.file import GIVEN_UP
 from tasks_app.params.command_parameters import subjobs_in
 from tasks_app.params.job_groups import read_groups
 
-OUTPUT: Final = ("lfn", "size", "checksum", "file_id")
+OUTPUT: Final = ("lfn", "size", "checksum")
 _RETRIES: Final = ("retry", "increase_attempts")
 
 
@@ -124,5 +124,5 @@ def _add_outputs(subjobs: list[dict[str, Any]]) -> None:
     for one in subjobs:
         one["outputs"] = []
     made = JobFile.objects.filter(job_id__in=list(of_job), type="output", status="finished").order_by("job_id", "id")
-    for row in made.values("job_id", *OUTPUT):
-        of_job[row.pop("job_id")]["outputs"].append(row)
+    for job_id, file_id, *row in made.values_list("job_id", "file_id", *OUTPUT):
+        of_job[job_id]["outputs"].append({"id": file_id, **dict(zip(OUTPUT, row, strict=True))})

@@ -76,7 +76,9 @@ def test_subjobs_are_there_before_their_jobs_and_keep_their_numbers(ada: Client)
     assert [one["status"] for one in ended["subjobs"]] == ["completed", "failed", "completed", "failed"]
     good, bad = ended["subjobs"][:2]
     assert (good["exit_code"], good["error"], bad["exit_code"]) == (0, "", 65) and "exit code 65" in bad["error"]
-    assert [out["lfn"].partition(".line")[2] for out in good["outputs"]] == ["0.hist.root"] and bad["outputs"] == []
+    (output,) = good["outputs"]
+    assert output["lfn"].endswith(".line0.hist.root") and output["id"] in [f.id for f in files(made, "output")]
+    assert bad["outputs"] == [] and output.keys() == {"id", "lfn", "size", "checksum"}
 
     act(ada, made, "resubmit", "3")
     assert all_states(ada, made) == ["completed", "failed", "completed", "submitted"], "before the command is obeyed"

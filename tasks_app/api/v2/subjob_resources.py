@@ -15,12 +15,10 @@ from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import OfTask, StrictSerializer, check_command_right
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
-from tasks_app.domain import accepting
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.gpi.rules.master_status import STATUSES
-from tasks_app.lifecycle.standing import standing_of
 from tasks_app.lists.subjobs import subjobs_of
-from tasks_app.models import Command, Task
+from tasks_app.models import Task
 from tasks_app.params.command_parameters import numbered_subjobs, written_numbers
 from tasks_app.submission import command_queue
 from tasks_app.upkeep.subjob_kills import CannotKillError, kill_subjobs
@@ -31,10 +29,10 @@ LONGEST_NUMBERS: Final = 30_000
 
 
 class SubjobOutputSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(help_text="of /api/v2/files/<id>/content")
     lfn = serializers.CharField()
     size = serializers.IntegerField(allow_null=True)
     checksum = serializers.CharField(allow_null=True)
-    file_id = serializers.IntegerField(help_text="of /api/v2/files/<id>/content")
 
 
 class SubjobSerializer(serializers.Serializer[Any]):
@@ -142,11 +140,16 @@ class SubjobViewSet(OfTask):
             )
         if len(found) < len(numbers):
             raise command_queue.CommandRefusedError(f"task {task.id} has no subjob {numbers[len(found)]}")
-        # After those that wait: the first of several resubmissions starts the task again, the others find it at work.
-        waiting = Command.objects.waiting_of([task.id]).get(task.id, ())
-        again = accepting.refusal(standing_of(task, waiting), TaskCommand.RETRY) is None
-        command = TaskCommand.RETRY if again else TaskCommand.INCREASE_ATTEMPTS
-        row = command_queue.give_command(
-            task.id, command, by=self.actor(), reason=reason, parameters={"subjobs": written_numbers(numbers)}
-        )
+        parameters = {"subjobs": written_numbers(numbers)}
+        by = self.actor()
+        try:
+            row = command_queue.give_command(task.id, TaskCommand.RETRY, by=by, reason=reason, parameters=parameters)
+        except command_queue.CommandRefusedError as refused:
+            # A task that was retried a moment ago, or rests, gives attempts; any other says why it takes no retry.
+            try:
+                row = command_queue.give_command(
+                    task.id, TaskCommand.INCREASE_ATTEMPTS, by=by, reason=reason, parameters=parameters
+                )
+            except command_queue.CommandRefusedError:
+                raise refused from None
         return f"the command {row.name} was given"
