@@ -57,7 +57,7 @@ def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
         # A task that is made of the same job again and again learns nothing from scouts.
         release_scouts(task_id, fence, skip=bool(task.raw.get("periodic")))
         if task.status == TaskStatus.DEFINED:
-            return _begin_schedule(task, now) if task.raw.get("periodic") else _conclude(task)
+            return _begin_schedule(task, now) if task.raw.get("periodic") else _conclude(task, now)
     except NotThereYetError as exc:
         return _wait(task, exc)
     except NothingToDoError as exc:
@@ -88,7 +88,7 @@ def _keep_consistent(task: Feeding) -> None:
     changes.keep_consistent(task.id, task.fence, consistent)
 
 
-def _conclude(task: Feeding) -> bool:
+def _conclude(task: Feeding, now: datetime) -> bool:
     """Whether jobs can be made now: the task is ready; or it waits, with a sentence, for its inputs to grow."""
     masters = [d for d in inputs_of(task.id) if d.master_id is None]
     numbers = [Master(d.files, d.files_to_be_used, d.files_used, d.state == "mutable") for d in masters]
@@ -103,7 +103,7 @@ def _conclude(task: Feeding) -> bool:
     if end == FeedingEnd.AWAITS_FILES:
         growing = [d for d in masters if d.state == "mutable"]
         if staging.is_to_wait(task):
-            reason = staging_in_words(staging.progress(task.id), datetime.now(UTC))
+            reason = staging_in_words(staging.progress(task.id), now)
             to = TaskStatus.STAGING
             task_moves.move_task(
                 task.id, to, by=ME, reason=reason, remember=True, fence=task.fence, error_dialog=reason

@@ -18,12 +18,13 @@ from tasks_app.outcomes import recovery, recovery_plans
 from tasks_app.submission import command_queue
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
-from tests.flow.test_random_walk import SCOUTS, Walk, storages
+from tests.flow.test_random_walk import SCOUTS, Walk, clock, storages
+from tests.flow.walk_clock import WalkClock
 from tests.tasks_app.transfers.storage_scene import Storages
 from tests.thorough import cases
 
-pytestmark = pytest.mark.usefixtures("books")
-__all__ = ["storages"]
+pytestmark = [pytest.mark.usefixtures("books"), pytest.mark.timeout(cases(900, full=3600))]
+__all__ = ["clock", "storages"]
 STEPS = cases(1500, full=4000)
 AUDIT_EVERY = 500
 FAMILIES = 6
@@ -32,8 +33,8 @@ FAMILIES = 6
 class LongWalk(Walk):
     """More tasks of more kinds, every command, time-outs whose time has come, and lost outputs."""
 
-    def __init__(self, seed: int, storages: Storages) -> None:
-        super().__init__(seed, storages)
+    def __init__(self, seed: int, storages: Storages, clock: WalkClock) -> None:
+        super().__init__(seed, storages, clock)
         self.tasks[-1:-1] = self.moving.submit(1)
         self.steps += [
             (2, self.time_passes),
@@ -102,8 +103,10 @@ class LongWalk(Walk):
         return {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
 
 
-def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance(storages: Storages) -> None:
-    walk = LongWalk(20_261_120, storages)
+def test_thousands_of_events_over_dozens_of_tasks_leave_books_that_balance(
+    storages: Storages, clock: WalkClock
+) -> None:
+    walk = LongWalk(20_261_120, storages, clock)
     assert len(walk.tasks) >= 36
     for number in range(1, STEPS + 1):
         walk.step()

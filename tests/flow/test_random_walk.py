@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import Queue
-from tasks_app.agents import data_carousel, job_generator, merger, mover
+from tasks_app.agents import data_carousel, job_generator, merger, messages, mover, notification
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.configured import timeout_limits
 from tasks_app.dispatch.reports import update_job
@@ -41,6 +41,7 @@ from tests.flow.driving import (
 )
 from tests.flow.moving_data import MovingData
 from tests.flow.pilot import Pilot, final_report, report
+from tests.flow.walk_clock import WalkClock, standing_clock
 from tests.tasks_app.transfers.storage_scene import Storages
 from tests.thorough import cases
 
@@ -53,15 +54,21 @@ COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_a
 SCOUTS = {"official": False, "skipScout": False}
 
 
-EVERYBODY = (*AGENTS, mover.run, data_carousel.run)
+EVERYBODY = (*AGENTS, mover.run, data_carousel.run, messages.run, notification.run)
+PAUSES_S = (0.1, 3.0, 15.0)
+"""Seconds before a step: mostly few; after some, part of what a process keeps of the grid is read anew; after others, all."""
 LOOKS = 3
 """Rounds until a task that waited for a site has been looked at again and waits anew."""
+QUIET = 15
+"""Rounds without a job for a pilot after which nothing moves any more: in fewer, the attempts and merges of a chain of tasks
+come one after the other."""
 
 
 class Walk:
     """One walk: some tasks, some whose files move between storages, pilots, a chooser of what happens next."""
 
-    def __init__(self, seed: int, storages: Storages) -> None:
+    def __init__(self, seed: int, storages: Storages, clock: WalkClock) -> None:
+        self.clock = clock
         self.chance = random.Random(seed)
         # Brokers draw sites by the common one: else each run of a seed is another walk.
         random.seed(seed)
@@ -139,6 +146,7 @@ class Walk:
         return [plain, pairs, made, child, waiting, growing, built, merged, grouped, big]
 
     def step(self) -> None:
+        self.clock.move(self.chance.choices(PAUSES_S, (90, 8, 2))[0])
         weights, actions = zip(*self.steps, strict=True)
         self.chance.choices(actions, weights)[0]()
 
@@ -247,18 +255,27 @@ class Walk:
                 """UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day',
                           statechangetime = statechangetime - interval '1 day' WHERE heartbeat_at IS NOT NULL"""
             )
-        for turn in range(40):
-            # A pause that was asked for before may be obeyed only now.
-            for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
-                command_queue.give_command(task_id, "resume", by="ada")
+        quiet = 0
+        while quiet < QUIET:
+            self.clock.move(max(PAUSES_S))
+            self._go_on()
             wake()
             look_again()
             for run in EVERYBODY:
                 run()
             worked = sum(map(self.work, self.pilots))
+            quiet = 0 if worked else quiet + 1
             unfinished = Task.objects.exclude(status__in=TASK_FINAL).exclude(pk=self.tasks[-1])
-            if turn >= LOOKS and not worked and not unfinished.exists():
+            if quiet >= LOOKS and not unfinished.exists():
                 return
+
+    def _go_on(self) -> None:
+        """Pauses that were asked for before may be obeyed only now, and tasks were given up while their only queue was off."""
+        for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
+            command_queue.give_command(task_id, "resume", by="ada")
+        given_up = Task.objects.filter(status="exhausted").exclude(pk=self.tasks[-1])
+        for task_id in given_up.values_list("id", flat=True):
+            command_queue.give_command(task_id, "retry", by="ada")
 
 
 @pytest.fixture
@@ -268,9 +285,17 @@ def storages(tmp_path: Path) -> Iterator[Storages]:
     configured.forget()
 
 
+@pytest.fixture
+def clock(books: None) -> Iterator[WalkClock]:
+    with standing_clock() as clock:
+        yield clock
+
+
 @pytest.mark.parametrize("seed", range(1, 1 + cases(3, full=5)))
-def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(seed: int, storages: Storages) -> None:
-    walk = Walk(seed, storages)
+def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(
+    seed: int, storages: Storages, clock: WalkClock
+) -> None:
+    walk = Walk(seed, storages, clock)
     for number in range(1, STEPS + 1):
         walk.step()
         if number % AUDIT_EVERY == 0:
