@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from tasks_app.domain.range_jobs import FINE, MERGE, TAKING
+from tasks_app.domain.range_jobs import FINE, MERGE, RANGE_PROGRAMS, TAKING, WHOLE_PROGRAM
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.params import special_handling as handling
 from tasks_app.params.merge_tags import without_merge_step
@@ -25,8 +25,6 @@ PREMERGED: Final = 1000
 """PanDA's convention for the paths of files with outputs of ranges."""
 CHANNEL: Final = "PILOT_EVENTRANGECHANNEL"
 """PanDA's pilots export a variable of this name to payloads in whose parameters the word stands; ours always does."""
-RANGE_PROGRAMS: Final = frozenset({"event_command", "zmumu_ranges"})
-"""Our programs for consumers, which take the option --channel, so that no user has to write that word."""
 UNSAID_SCRATCH_MB = 16_336
 """What the folder of a job may hold at a queue that does not say it, as PanDA has it."""
 
@@ -222,10 +220,11 @@ def _of_merge(before: int, zips: Sequence[File], outputs: Sequence[File]) -> dic
 def _for_ranges(transformation: str | None) -> str | None:
     """The site's program for commands is another one for ranges, with the same options: tasks name the one that they know."""
     head, slash, name = (transformation or "").rpartition("/")
-    return f"{head}{slash}event_command" if name == "run_command" else transformation
+    return f"{head}{slash}event_command" if name == WHOLE_PROGRAM else transformation
 
 
 def _asks_for_channel(transformation: str | None, parameters: str) -> bool:
+    """Our programs for ranges take the option --channel, so that no user has to write that word."""
     return (transformation or "").rpartition("/")[2] in RANGE_PROGRAMS and CHANNEL not in parameters
 
 

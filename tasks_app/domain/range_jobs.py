@@ -21,7 +21,17 @@ BY_CHANNEL: Final = TAKING - {FINE}
 """Their payloads get ranges from any pilot, through a channel."""
 TOO_LONG: Final = "es_toolong"
 """The sub-status of a job that takes ranges, or merges their outputs, and ran for too long: others of its jobset go on."""
+RANGE_PROGRAMS: Final = frozenset({"event_command", "zmumu_ranges"})
+"""This site's own programs for consumers, which get ranges through the pilot's channel."""
+WHOLE_PROGRAM: Final = "run_command"
+"""This site's program for commands: jobs that take ranges get `event_command` in its place."""
 _TAKING: Final = ", ".join(str(kind) for kind in sorted(TAKING))
+
+
+def is_own_program(transformation: str) -> bool:
+    """Whether the ranges of a job go to a program of this site, which reads each of them from one file."""
+    name = transformation.rpartition("/")[2]
+    return name == WHOLE_PROGRAM or name in RANGE_PROGRAMS
 
 
 def counted_by_ranges(otherwise: str) -> str:

@@ -83,6 +83,9 @@ def events(params: TaskParams, faults: Faults) -> None:
         if params.whole(name) and not knows:
             said = "give nEventsPerInputFile, or useRealNumEvents where data management knows the numbers"
             faults.add(name, EFFECT, f"It has no effect unless the number of events in each file is known: {said}.")
+    if params.whole("maxEventsPerJob") and not any(params.whole(name) for name in _SAME[1]):
+        said = "It has no effect without minGranularity, which lets jobs have any number of events: give nEventsPerJob"
+        faults.add("maxEventsPerJob", EFFECT, f"{said}, or minGranularity.")
     if not params.flag("skipShortInput") or params.flag("noInput"):
         return
     if not knows or not any(params.whole(name) for name in _SLICES):
@@ -96,7 +99,7 @@ def nothing_read(params: TaskParams, faults: Faults) -> None:
     """A task that reads no file has no luminosity blocks, and waits for no file."""
     if not params.flag("noInput"):
         return
-    asked = [*_OF_BLOCKS, *(() if _reads(params) else _OF_INPUT)]
+    asked = [*_OF_BLOCKS, *(() if reads_files(params) else _OF_INPUT)]
     for name in asked:
         if params.flag(name):
             faults.add(name, EFFECT, f"It has no effect with noInput: {_why_not(name)}.")
@@ -110,7 +113,7 @@ RULES: Final[tuple[tuple[Callable[[TaskParams, Faults], None], tuple[str, ...]],
         ("retryRamMax", "retryRamStep", "retryRamOffset", "ramCount", "ramUnit", "ramCountUnit", "coreCount"),
     ),
     (places, ("stayOutputOnSite", "destination", "jobParameters", "log", "log_merge")),
-    (events, ("skipShortInput", "noInput", "jobParameters", *_SLICES, *_KNOW)),
+    (events, ("skipShortInput", "noInput", "jobParameters", "maxEventsPerJob", *_SLICES, *_KNOW)),
     (nothing_read, ("noInput", "jobParameters", *_OF_BLOCKS, *_OF_INPUT)),
 )
 """Each with the keys that it reads."""
@@ -138,12 +141,13 @@ def _remarks(params: TaskParams) -> Iterator[str]:
         for name in _OF_MERGING:
             if params.spec(name) is not None if name == "mergeSpec" else params.whole(name):
                 yield f"{called(name)} has no effect without {called('mergeOutput')}, which makes merge jobs."
-    if params.flag("noInput") and not _reads(params):
+    if params.flag("noInput") and not reads_files(params):
         for name in _OF_INPUT_MAYBE:
             if params.flag(name):
                 yield f"{name} has no effect with noInput: the task reads no dataset."
-    if params.whole("maxEventsPerJob") and not any(params.whole(name) for name in _SAME[1]):
-        yield "maxEventsPerJob has no effect without minGranularity, which lets jobs have any number of events."
+    if params.events_per_input and params.flag("useRealNumEvents") and not params.flag("skipShortInput"):
+        said = f"each file counts as {params.events_per_input} events, as {called('nEventsPerInputFile')} says"
+        yield f"{called('useRealNumEvents')} has no effect: {said}; what a file has beyond them is not processed."
     if params.whole("nChunksToWait") and params.flag("noInputPooling"):
         yield "noInputPooling has no effect: nChunksToWait says for how many jobs inputs are gathered."
     both = params.given("forceStaged") and params.given("useLocalIO")
@@ -178,7 +182,7 @@ def _why_not(name: str) -> str:
     return "the task reads no dataset, so there is nothing to wait for"
 
 
-def _reads(params: TaskParams) -> bool:
+def reads_files(params: TaskParams) -> bool:
     """Whether a task reads datasets beside the work that it makes up."""
     return any(item.is_template and item.param_type == "input" and item.datasets for item in params.items)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from tasks_app.domain.range_jobs import WHOLE_PROGRAM, is_own_program
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS
 
@@ -55,7 +56,7 @@ AGAINST: Final[Mapping[str, str]] = MappingProxyType(
 """What event service cannot have, and what to do instead."""
 CLONES: Final = "useJobCloning"
 FINE: Final = "fineGrainedProc"
-_ALONE: Final = "A task is of one kind: leave out one of the two."
+_ALONE: Final = "A task is of one kind: leave out {} or {}."
 _NO_STEP: Final = "Its jobs may start at any queue, where no library is built for them: install the program there."
 _NO_MERGE: Final = "Outputs of such jobs are not merged: make a task of its own of it."
 _OTHERS: Final = {
@@ -90,7 +91,7 @@ def event_service(params: TaskParams, faults: Faults) -> None:
     if other is not None:
         for one, why in AGAINST_OTHERS[other].items():
             if _is_asked(params, one):
-                faults.add(one, RULE, why)
+                faults.add(one, RULE, why.format(one, other))
         if other == FINE and not _knows_events(params):
             faults.add(FINE, RULE, _UNKNOWN)
     if name is None or other is not None:
@@ -119,9 +120,15 @@ def _jumbo(params: TaskParams, faults: Faults) -> None:
         faults.add(JUMBO, RULE, "Jumbo jobs go to queues of their own: leave it out, or do not name a site.")
     events, in_file = params.whole("nEventsPerJob"), params.events_per_input
     one_file = params.whole("nFilesPerJob") == 1 or bool(events and in_file and events < in_file)
-    if not (one_file or params.flag("inFilePosEvtNum")):
+    counts = params.flag("inFilePosEvtNum") or is_own_program(params.text("transPath") or WHOLE_PROGRAM)
+    if not (one_file or counts):
         said = "Jumbo jobs know ranges by their place in a file: give inFilePosEvtNum, or nFilesPerJob 1."
         faults.add(JUMBO, RULE, said)
+
+
+def kind_of(params: TaskParams) -> str | None:
+    """The parameter that has the input of a task divided into ranges, or its jobs cloned; None of an ordinary task."""
+    return _other_kind(params) or _asked_by(params)
 
 
 def _asked_by(params: TaskParams) -> str | None:

@@ -11,7 +11,7 @@ from jedisite.vocabulary.words import sentence, thousands
 from tasks_app.params import combinations
 from tasks_app.params.buildstep import LABEL
 from tasks_app.params.dataset_attributes import IN_CVMFS, fault_of
-from tasks_app.params.event_service import AGAINST, CLONES, FINE, ONLY_WITH, SWITCH, event_service
+from tasks_app.params.event_service import AGAINST, CLONES, FINE, ONLY_WITH, SWITCH, event_service, kind_of
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.group_rules import blocks, by_group, groups
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
@@ -108,6 +108,8 @@ def schedule(params: TaskParams, faults: Faults) -> None:
 def merging(params: TaskParams, faults: Faults) -> None:
     if not params.flag("mergeOutput"):
         return
+    if kind_of(params) is not None:
+        return  # such a task cannot have it at all, as `event_service` says
     if params.spec("mergeSpec") is None:
         faults.add(
             "mergeSpec", "required", f"mergeOutput needs mergeSpec, the merge step: for example {MERGE_EXAMPLE}."

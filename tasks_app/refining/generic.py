@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tasks_app.domain.range_jobs import is_own_program
+from tasks_app.params.combinations import reads_files
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.params.to_splitrule import from_params
@@ -58,6 +60,10 @@ def complete_rule(
         rule = rule.having("LC", 1)
     if params.flag("pushStatusChanges", default=defaults.push_status_changes):
         rule = rule.having("PC", 1)
+    takes_ranges = params.flag("fineGrainedProc") or ("ES" in rule and "UC" not in rule)
+    if takes_ranges and reads_files(params) and is_own_program(params.text("transPath") or defaults.trans_path):
+        # Such a program gets one file with each range, and knows nothing of the files before it.
+        rule = rule.having("IF", 1)
     if params.flag("fineGrainedProc"):
         rule = rule.having("ND", 1).having("XJ", 0).having("XA", 1)
     return rule

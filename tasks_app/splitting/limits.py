@@ -121,12 +121,16 @@ def limits_for(
     if merging:
         return _merge_limits(rule, task, site)
     files, events = rule.files_per_job() or None, rule.get_int("NE") or None
-    smallest = rule.get_int("DY")
-    dynamic = bool(smallest) and site.min_time_s is not None
+    most = rule.get_int("MX") if rule.get_int("DY") else None
+    # Without a number of files or events, the most events of a job are all that limits it: they count at each site.
+    is_free = files is None and events is None
+    dynamic = bool(rule.get_int("DY")) and (site.min_time_s is not None or (bool(most) and is_free))
     if scouting and files is None and events is None and "GB" not in rule and not rule.flag("RR"):
         files = 1
     if dynamic:
-        files, events = None, rule.get_int("MX") or None
+        files, events = None, most or None
+    elif most and events:
+        events = min(events, most)
     per_mb, per_event = _output(task)
     work_bytes = _work_bytes(task)
     limits = SplitLimits(

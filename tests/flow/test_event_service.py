@@ -109,11 +109,21 @@ def test_a_consumer_is_handed_its_ranges() -> None:
 @pytest.mark.parametrize(("more", "second"), [({}, (26, 50)), ({"inFilePosEvtNum": True}, (1, 25))])
 def test_events_count_over_the_files_of_a_job_or_inside_of_each(more: dict[str, Any], second: tuple[int, int]) -> None:
     add_dataset("lab.in", 2)
-    made = ready(by_ranges(nFilesPerJob=2, maxAttemptES=3, maxAttemptEsJob=5, **more))
+    made = ready(by_ranges(nFilesPerJob=2, maxAttemptES=3, maxAttemptEsJob=5, transPath="reco.py", **more))
     generate()
     (job,) = jobs(made)
     assert [one[:2] for one in blocks(made)] == [(1, 25), second]
     assert {one[3:5] for one in blocks(made)} == {(job.jobset_id, 3)} and job.max_attempt == 6
+
+
+@pytest.mark.parametrize("kind", [{"fineGrainedProc": True, "nEventsPerWorker": None}, {"nEventsPerWorker": 10}])
+@pytest.mark.parametrize("program", ["run_command", None])
+def test_events_count_inside_of_the_file_that_our_own_program_gets(kind: dict[str, Any], program: str | None) -> None:
+    add_dataset("lab.in", 2)
+    made = ready(by_ranges(nFilesPerJob=None, transPath=program, **kind))
+    generate()
+    assert [one[:2] for one in blocks(made)] == [(1, 25), (1, 25)]
+    assert "IF=1" in str(task(made).split_rule)
 
 
 def test_records_of_events_are_ranges_of_their_part_of_the_file() -> None:

@@ -193,6 +193,15 @@ def test_jobs_take_as_many_ranges_as_fit_the_wall_time_of_their_site() -> None:
     assert status(made) == "done"
 
 
+def test_no_job_has_more_events_than_the_task_says() -> None:
+    add_dataset("lab.in", 3, events=25)
+    made = ready(by_events(minGranularity=5, maxEventsPerJob=10, useRealNumEvents=True, skipShortOutput=True))
+    generate()
+    assert [options(job) for job in jobs(made)][:3] == [(1, 0, 10), (11, 10, 10), (21, 20, 10)]
+    drive(Pilot())
+    assert status(made) == "done" and sorted(job.events or 0 for job in jobs(made)) == [5, *[10] * 7]
+
+
 def test_a_job_that_is_too_short_for_every_site_is_said() -> None:
     Queue.objects.update(core_power=10.0, min_walltime_s=3000, max_walltime_s=86_400)
     add_dataset("lab.in", 1, events=10)

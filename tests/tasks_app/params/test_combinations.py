@@ -46,6 +46,7 @@ def reading(**changes: Any) -> Params:
         ({"retryRamMax": 100}, "retryRamMax", "no effect without retryRamStep or retryRamOffset"),
         ({"stayOutputOnSite": True, "destination": "X_DISK"}, "destination", "leave out one of them"),
         ({"minGranularity": 5}, "minGranularity", "give nEventsPerInputFile, or useRealNumEvents"),
+        ({"maxEventsPerJob": 3}, "maxEventsPerJob", "It has no effect without minGranularity"),
         ({"nEventsPerRange": 5}, "nEventsPerRange", "give nEventsPerInputFile, or useRealNumEvents"),
         ({"nEventsPerInputFile": 5, "nEventsPerFile": 6}, "nEventsPerFile", "give one of them"),
         (
@@ -122,8 +123,11 @@ def test_what_goes_together_is_taken_without_a_word(changes: Params) -> None:
         ({"mergeRamCount": 0}, ""),
         ({"nGBPerMergeJob": 3, **SENT}, "--nGBPerMergeJob has no effect without --mergeOutput"),
         ({"mergeSpec": {"jobParameters": "x"}}, "mergeSpec has no effect without mergeOutput"),
-        ({"maxEventsPerJob": 3}, "maxEventsPerJob has no effect without minGranularity"),
         ({"noInputPooling": True, "nChunksToWait": 3}, "noInputPooling has no effect"),
+        (
+            {"nEventsPerInputFile": 20, "useRealNumEvents": True, "nEventsPerWorker": 5},
+            "useRealNumEvents has no effect: each file counts as 20 events, as nEventsPerInputFile says;",
+        ),
         ({"forceStaged": True, "useLocalIO": False}, "useLocalIO has no effect: forceStaged says the opposite."),
     ],
 )

@@ -69,6 +69,11 @@ def test_what_goes_with_clones_and_with_single_events(changes: dict[str, Any], f
     assert list(faults_of(d.smallest(**changes))) == fields
 
 
+def test_two_kinds_are_both_named() -> None:
+    said = faults_of(d.smallest(fineGrainedProc=True, useJobCloning="runonce"))
+    assert said == {"fineGrainedProc": "A task is of one kind: leave out fineGrainedProc or useJobCloning."}
+
+
 @pytest.mark.parametrize("changes", [{"nEsConsumers": 1}, {"notDiscardEvents": False}, {"esFraction": 0}])
 def test_values_that_change_nothing_are_taken_anywhere(changes: dict[str, Any]) -> None:
     assert faults_of(d.smallest(**changes)) == {}
@@ -84,6 +89,7 @@ def test_values_that_change_nothing_are_taken_anywhere(changes: dict[str, Any]) 
         ({"esmergeSpec": {"jobParameters": "merge"}}, "esmergeSpec.transPath"),
         ({"esmergeSpec": {"transPath": "m", "jobParameters": "${IN} ${OUTPUT7}"}}, "esmergeSpec.jobParameters"),
         ({"mergeSpec": {"jobParameters": "merge"}}, "mergeSpec"),
+        ({"mergeOutput": True}, "mergeOutput"),
         ({"minGranularity": 5}, "minGranularity"),
         ({"preproSpec": {"jobParameters": "look"}}, "preproSpec"),
         ({"maxAttemptES": 1}, None),
@@ -141,7 +147,8 @@ def test_a_task_is_of_event_service_or_not_from_its_beginning(
         ({"nJumboJobs": 0}, []),
         ({"maxJumboPerSite": 2}, ["maxJumboPerSite"]),
         ({"nJumboJobs": 1, "site": "A"}, ["nJumboJobs"]),
-        ({"nJumboJobs": 1, "nFilesPerJob": 2, "inFilePosEvtNum": None}, ["nJumboJobs"]),
+        ({"nJumboJobs": 1, "nFilesPerJob": 2, "inFilePosEvtNum": None, "transPath": "simulate"}, ["nJumboJobs"]),
+        ({"nJumboJobs": 1, "nFilesPerJob": 2, "inFilePosEvtNum": None, "transPath": "run_command"}, []),
         ({"nJumboJobs": 1, "nFilesPerJob": 2}, []),
         (
             {"nJumboJobs": 1, "nFilesPerJob": None, "inFilePosEvtNum": None, "nEventsPerJob": 50},

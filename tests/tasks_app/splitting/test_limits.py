@@ -105,6 +105,23 @@ def test_dynamic_events_need_a_site_with_a_least_time() -> None:
     assert (limits.dynamic_events, limits.events_per_job) == (True, 500)
 
 
+@pytest.mark.parametrize(
+    ("rule", "dynamic", "files", "events"),
+    [
+        ("DY=5,MX=10", True, None, 10),
+        ("DY=5,MX=10,NE=20", False, None, 10),
+        ("DY=5,MX=30,NE=20", False, None, 20),
+        ("DY=5,MX=10,NF=2", False, 2, None),
+        ("MX=10", False, None, None),
+    ],
+)
+def test_the_most_events_of_a_job_count_at_sites_without_a_least_time(
+    rule: str, dynamic: bool, files: int | None, events: int | None
+) -> None:
+    limits = of(rule)
+    assert (limits.dynamic_events, limits.files_per_job, limits.events_per_job) == (dynamic, files, events)
+
+
 def test_merge_jobs_have_their_own_limits() -> None:
     limits = limits_for(SplitRule.parse("NF=3,NG=1,ZG=2"), TaskNumbers(), SiteNumbers(), merging=True)
     assert (limits.files_per_job, limits.max_files) == (None, MERGE_MAX_FILES)
