@@ -8,7 +8,7 @@ from typing import Final
 
 from events_app.consumers.copying import CopyKind, JobCopy, Place, hand_over
 from events_app.ends import jobset_lines, merge_making
-from events_app.ends.jobset_facts import AtQueue, Rules, files_of
+from events_app.ends.jobset_facts import AtQueue, Rules, commonest_error, files_of
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import Ended, Left, end_consumer, what_is_left
@@ -79,6 +79,8 @@ def end(turn: Turn, ending: Ending) -> Outcome:
             became = NOBODY
     if became.status == JobStatus.FAILED:
         _fail_jobset(turn, job, ids, theirs, rules)
+        if not said.component and not job.has_error:
+            said = replace(said, cause=commonest_error(turn.cursor, job.task_id, ids))
     elif follows is None and members:
         hand_over(turn.cursor, job.task_id, theirs, (others or theirs[1:])[0])
     sentence = _nowhere(lost) if lost else _sentence(verdict, became, facts, follows)

@@ -11,10 +11,13 @@ import psycopg
 from brokerage_app.grid.describing import NO_CHANNEL
 from brokerage_app.models import Queue
 from events_app.ends.jobset_lines import CLONE_LOST, LINES, UNUSED
+from events_app.lifecycle.range_moves import RANGES, is_in
 from events_app.rules.event_jobs import EventJobKind
-from jedisite.database.sql import texts
+from events_app.rules.event_states import EventStatus
+from jedisite.database.sql import numbers, texts
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.models import Task
+from tasks_app.outcomes.job_outcome import Cause
 from tasks_app.params.splitrule import SplitRule
 
 RETRIED_AT: Final = ("online", "brokeroff")
@@ -83,6 +86,20 @@ def files_of(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> list[Job
         [job_id, task_id],
     )
     return [JobsetFile._make(row) for row in cursor.fetchall()]
+
+
+_COMMONEST: Final = f"""
+SELECT error_code, coalesce(error_diag, '') FROM jedi_events
+ WHERE jeditaskid = %s AND fileid = ANY(%s::bigint[]) AND {is_in({EventStatus.FAILED})} AND error_code <> 0
+ GROUP BY 1, 2 ORDER BY sum({RANGES}) DESC, max(row_id) DESC LIMIT 1
+"""  # noqa: S608 - states
+
+
+def commonest_error(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> Cause | None:
+    """What pilots said of most of the ranges of these files that failed; None where they gave no code."""
+    cursor.execute(_COMMONEST, [task_id, numbers(files)])
+    row = cursor.fetchone()
+    return None if row is None else Cause("pilot", *row)
 
 
 @dataclass(frozen=True, slots=True)

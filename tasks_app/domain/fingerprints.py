@@ -45,6 +45,7 @@ _PILOT: Final[Mapping[int, str]] = {
     1320: "stage-out",
     1110: "payload",
     1149: "payload",
+    1220: "payload",
     1305: "payload",
     1150: "time",
     1213: "time",

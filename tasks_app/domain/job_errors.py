@@ -62,6 +62,9 @@ LONGEST_CODE: Final = 40
 """Characters of an exit code that are read: it is a text, and a pilot may write anything there."""
 KILLS: Final = range(100, 200)
 """Codes of the server for jobs that it killed: 100 and the code of the kill."""
+RANGES_FAILED: Final = (118, 119)
+"""Codes of the server for jobs whose ranges of events have no attempt left: nobody killed them, and the error of the ranges
+explains more."""
 
 # What the pilots' codes mean, said in our own words.
 PILOT_CODES: Final[Mapping[int, str]] = {
@@ -175,7 +178,7 @@ def reported(component: str, code: int, diag: str) -> list[JobError]:
 
 
 def _rank(error: JobError) -> int:
-    if error.component == "taskbuffer" and int(error.code) in KILLS:
+    if error.component == "taskbuffer" and int(error.code) in KILLS and int(error.code) not in RANGES_FAILED:
         return -1
     return int((error.component, error.code) == ("pilot", str(PAYLOAD_FAILED)))
 
@@ -197,7 +200,8 @@ def statement(column_of: Mapping[str, str]) -> str:
     rows.append(f"({len(rows)}, '{TRANS}', {exit_code}, {said})")
     values = ",\n            ".join(rows)
     return f"""(SELECT CASE WHEN r.component = 'pilot' AND r.code = '{PAYLOAD_FAILED}' THEN 99
-                       WHEN r.component = 'taskbuffer' AND r.code ~ '^1[0-9][0-9]$' THEN -1 ELSE r.place END AS rank,
+                       WHEN r.component = 'taskbuffer' AND r.code ~ '^1[0-9][0-9]$'
+                        AND r.code NOT IN ({", ".join(f"'{code}'" for code in RANGES_FAILED)}) THEN -1 ELSE r.place END AS rank,
                  r.component, r.code, r.diag
             FROM (VALUES {values}) r (place, component, code, diag)
            WHERE r.code IS NOT NULL)"""

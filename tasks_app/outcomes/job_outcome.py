@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks_app.outcomes.job_outputs import Output
+
+
+class Cause(NamedTuple):
+    """An error of one component: its name, its code, and what it said."""
+
+    component: str
+    code: int
+    diag: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +39,11 @@ class Outcome:
     """Its inputs are tried again however it ends: part of what it was to process is left."""
     has_files: bool = True
     """False of a job that waits for a merge of events: another job has its inputs and outputs, and its log is booked now."""
+    cause: Cause | None = None
+    """An error of another component, which led to that of `component`."""
+
+    @property
+    def errors(self) -> tuple[Cause, ...]:
+        """The errors that are written with the end."""
+        own = (Cause(self.component, self.code, self.diag),) if self.component else ()
+        return own if self.cause is None else (*own, self.cause)

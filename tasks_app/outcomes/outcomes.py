@@ -37,6 +37,7 @@ MOST_EVENTS = 2**40
 
 
 COMPONENTS = {
+    "pilot": ("piloterrorcode", "piloterrordiag"),
     "ddm": ("ddmerrorcode", "ddmerrordiag"),
     "sup": ("superrorcode", "superrordiag"),
     "jobdispatcher": ("jobdispatchererrorcode", "jobdispatchererrordiag"),
@@ -140,12 +141,12 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
     ends = [JobEnd(i, o.status, sum(r["fsize"] for _, r in o.stored), o.by, o.diag) for i, o in sorted(wanted.items())]
     ended = write_ends(cursor, ends)
     for component, (code_column, diag_column) in COMPONENTS.items():
-        hit = [wanted[i] for i in ended if wanted[i].component == component]
+        hit = [(i, error) for i in ended for error in wanted[i].errors if error.component == component]
         if hit:
             cursor.execute(
                 f"""UPDATE jobs j SET {code_column} = e.code, {diag_column} = left(e.diag, 500)
                       FROM unnest(%s::bigint[], %s::int[], %s::text[]) e (id, code, diag) WHERE j.pandaid = e.id""",  # noqa: S608
-                [[o.job_id for o in hit], [o.code for o in hit], [o.diag for o in hit]],
+                [[i for i, _ in hit], [error.code for _, error in hit], [error.diag for _, error in hit]],
             )
     sub = [wanted[i] for i in ended if wanted[i].sub_status is not None]
     if sub:

@@ -89,6 +89,9 @@ SCENES = (
     Scene("pilot:1165", {PILOT: 1165, EXE: 0, "exe_error_diag": "The command wrote no out.root"}),
     # A job that was told to stop: whatever else is known of it came of that.
     Scene("taskbuffer:150", {PILOT: 1144, EXE: 143, TRANS: "143", SERVER: 150, "task_buffer_error_diag": "overdue"}),
+    # Nobody killed a job whose ranges of events failed: what its pilot said of them explains it.
+    Scene("pilot:1220", {PILOT: 1220, "pilot_error_diag": "The command ended with 7", SERVER: 118}),
+    Scene("taskbuffer:119", {SERVER: 119, "task_buffer_error_diag": "no range could be processed"}),
     Scene("taskbuffer:102", {PILOT: 1137, DDM: 200, SERVER: 102}),
     Scene("taskbuffer:191", {PILOT: 1144, SERVER: 191, "task_buffer_error_diag": "killed"}, JobStatus.CANCELLED),
     Scene("taskbuffer:151", {DISPATCHER: 100, SERVER: 151, TRANS: "0"}, JobStatus.CLOSED),
@@ -108,7 +111,7 @@ def asked(
     tables: None, settings: Any, make_task: Make, make_dataset: Make, make_job: Make, make_user: Make
 ) -> Iterator[Asked]:
     """Each scene is a job of its own task, with one input; pilots have reported, and now the ends are booked."""
-    assert len(SCENES) == 40
+    assert len(SCENES) == 42
     settings.JEDI_EMAIL_URL, settings.EMAIL_BACKEND = "smtp://mail.lab", "django.core.mail.backends.locmem.EmailBackend"
     make_user("ada", email="ada@lab.org")
     write_rules()

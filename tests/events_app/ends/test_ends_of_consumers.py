@@ -14,6 +14,8 @@ from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.reported_items import RangeReport
 from tasks_app.agents.watchdogs import job_timeouts
+from tasks_app.domain.fingerprints import fingerprint_of
+from tasks_app.domain.job_errors import errors_in
 from tasks_app.models import Job, JobFile, JobOutputReport, JobParams, JobStatusLog
 from tests.events_app.jobsets import (
     Jobset,
@@ -150,6 +152,18 @@ def test_a_fatal_range_fails_the_only_consumer(jobset_of: Make, rules: str) -> N
     ]
     assert "1 range has no attempt left" in Job.objects.get(pk=jobset.first).task_buffer_error_diag
     check()
+
+
+def test_the_job_that_ends_a_jobset_has_the_commonest_error_of_its_ranges(jobset_of: Make) -> None:
+    jobset = jobset_of(25, attempts=1)
+    often, once = (RangeReport(S.FAILED, error_code=1220, error_diag=f"The command ended with {n}") for n in (7, 9))
+    works(jobset.first, 3, {1: often, 11: once, 21: often})
+    assert ends(jobset.first) == ("failed", None, 119)
+    job = Job.objects.get(pk=jobset.first)
+    (error, other) = errors_in(vars(job))
+    assert (error.key, error.sentence) == ("pilot:1220", "The command ended with 7.")
+    assert (other.key, other.detail) == ("taskbuffer:119", "no range of its files could be processed")
+    assert fingerprint_of(vars(job))[0].category == "payload"
 
 
 def test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted(jobset_of: Make) -> None:
