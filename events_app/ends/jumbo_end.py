@@ -7,8 +7,8 @@ from typing import Final
 
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle.range_ends import end_jumbo
-from events_app.lifecycle.range_moves import is_in
-from events_app.rules.event_states import PROCESSED
+from events_app.lifecycle.range_moves import RANGES, is_in
+from events_app.rules.event_states import PROCESSED, EventStatus
 from events_app.rules.jumbo_tasks import JumboEnd, end_of_jumbo
 from jedisite.agents.passes import kick
 from jedisite.vocabulary.words import plural
@@ -16,8 +16,10 @@ from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.outcomes.end_hooks import Ending
 from tasks_app.outcomes.job_outcome import Outcome
 
-_PROCESSED: Final = f"""
-SELECT EXISTS (SELECT FROM jedi_events WHERE jeditaskid = %s AND pandaid = %s AND {is_in(PROCESSED)})
+_REPORTED: Final = f"""
+SELECT coalesce(bool_or({is_in(PROCESSED)}), false),
+       coalesce(sum({RANGES}) FILTER (WHERE {is_in({EventStatus.FAILED})}), 0)::bigint
+  FROM jedi_events WHERE jeditaskid = %s AND pandaid = %s
 """  # noqa: S608 - numbers of ours
 
 
@@ -28,17 +30,20 @@ def end(turn: Turn, ending: Ending) -> Outcome:
     released = end_jumbo(turn.cursor, job.task_id, job.job_id, only_failed_count=only_failed_count).released
     kick("jumbo_jobs")
     said = replace(said, stored=tuple(pair for pair in said.stored if pair[0].type in LOG_TYPES))
-    turn.cursor.execute(_PROCESSED, [job.task_id, job.job_id])
+    turn.cursor.execute(_REPORTED, [job.task_id, job.job_id])
     row = turn.cursor.fetchone()
     assert row is not None
-    became = end_of_jumbo(said.status, processed=row[0], pilot_error=job.pilot_error)
+    processed, failed = row
+    became = end_of_jumbo(said.status, processed=processed, pilot_error=job.pilot_error)
     if became is None:
         return said
-    return _told(said, became, released)
+    return _told(said, became, released, failed)
 
 
-def _told(said: Outcome, became: JumboEnd, released: int) -> Outcome:
+def _told(said: Outcome, became: JumboEnd, released: int, failed: int) -> Outcome:
     own, back = bool(said.component), plural(released, "range goes back", "ranges go back")
+    if failed:
+        back = f"{plural(failed, 'range')} failed in it" + (f", {back}" if released else "")
     return replace(
         said,
         status=became.status,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from django.db.models import Case, CharField, F, QuerySet, Value, When
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
 
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
@@ -23,9 +23,13 @@ RANGES: Final = (F("max_event") - F("min_event")) / F("events_per_range") + 1
 """How many ranges a block has."""
 
 
+ATTEMPTS_LEFT: Final = Case(When(~Q(status=EventStatus.FAILED), then=F("attempt")))
+"""How often ranges may be tried. Of one that failed the row has the number before that: what is left is its copy's."""
+
+
 def as_seen() -> QuerySet[Event]:
-    """Blocks with their state in a word and the number of their ranges."""
-    return Event.objects.annotate(state=STATE, ranges=RANGES)
+    """Blocks with their state in a word, the number of their ranges, and of the attempts that are left."""
+    return Event.objects.annotate(state=STATE, ranges=RANGES, attempts_left=ATTEMPTS_LEFT)
 
 
 def _files(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -48,8 +52,13 @@ RANGE_COLUMNS: Final = Columns(
         Column("max_event", "Last event", "number", help="the last event of the last range"),
         Column("ranges", "Ranges", "number", help="ranges of this block, which all are in the same state"),
         Column("state", "State", "status"),
-        Column("attempt", "Attempts left", "number"),
-        Column("job_id", "Owner", "id", help="the job that has the ranges; while they are ready, their jobset"),
+        Column(
+            "attempts_left", "Attempts left", "number", help="none of a range that failed: its copy has what is left"
+        ),
+        Column("attempt", "Attempts when handed out", "number", shown=False, help="as the number of a range ends"),
+        Column(
+            "job_id", "Owner", "id", help="the job that has the ranges; their jobset, while or when no job has had them"
+        ),
         Column("event_offset", "Jobset", "id"),
         Batch((Column("file", "File", "name"),), _files, needs=("file_id",)),
         Column("file_id", "File number", "number_plain", shown=False),

@@ -34,6 +34,7 @@ class RangeFilter(django_filters.FilterSet):
     file = IdFilter("file_id", label="File number")
     job = IdFilter("job_id", label="Owner")
     jobset = IdFilter("event_offset", label="Jobset")
+    jumbo = django_filters.BooleanFilter(method="of_jumbo_jobs", label="Jumbo")
     awaits_retry = django_filters.BooleanFilter(method="that_await_retry", label="Failed and not yet copied")
     error = django_filters.NumberFilter(
         field_name="error_code", min_value=-(2**31), max_value=2**31 - 1, decimal_places=0, label="Error code"
@@ -51,10 +52,16 @@ class RangeFilter(django_filters.FilterSet):
         waits = Q(status=EventStatus.FAILED, processed_up_to__isnull=False)
         return queryset.filter(waits if value else ~waits)
 
+    def of_jumbo_jobs(self, queryset: QuerySet[Event], name: str, value: bool) -> QuerySet[Event]:
+        """Ranges that a jumbo job has, or had; with False all others."""
+        return queryset.filter(is_jumbo__isnull=not value)
+
     @property
     def form(self) -> Any:
         form = super().form
-        wanted = next((name for name in ("status", "jobset", "error", "awaits_retry") if form.data.get(name)), None)
+        wanted = next(
+            (name for name in ("status", "jobset", "error", "jumbo", "awaits_retry") if form.data.get(name)), None
+        )
         if form.is_bound and wanted and not (form.data.get("file") or form.data.get("job")) and self._is_large():
             message = f"The task has more than {thousands(MOST_BLOCKS)} blocks of ranges: name a file or an owner, too."
             if wanted not in form.errors:

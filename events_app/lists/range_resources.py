@@ -54,7 +54,8 @@ class InOrder(KeysetPagination):
     list=extend_schema(
         summary="Ranges of events of a task",
         description="A row is a block: `ranges` neighbouring ranges of one file that have the same state, owner and attempts. "
-        "`job_id` is the job that has them, or their jobset while they are ready; `event_offset` is the jobset.",
+        "`job_id` is the job that has them; it is the number of their jobset, as `event_offset` always is, while they are ready, "
+        "and of those that were cancelled before a job had them. The filter `status` takes the words of `state`.",
     )
 )
 class TaskRangeViewSet(Lists, OfTask):

@@ -40,8 +40,10 @@ SELECT j.*, c.sent, c.processed, c.failed, c.blocks >= %(blocks)s
  CROSS JOIN LATERAL (
        SELECT coalesce(sum({RANGES}) FILTER (WHERE {is_in(HANDED_OUT)}), 0)::bigint AS sent,
               coalesce(sum({RANGES}) FILTER (WHERE {is_in(PROCESSED)}), 0)::bigint AS processed,
-              coalesce(sum({RANGES}) FILTER (WHERE {is_in({EventStatus.FAILED})}), 0)::bigint AS failed, count(*) AS blocks
-         FROM (SELECT status, def_min_eventid, def_max_eventid, events_per_range FROM jedi_events
+              coalesce(sum({RANGES}) FILTER (WHERE {is_in({EventStatus.FAILED})}
+                       AND (is_jumbo IS NULL OR j.eventservice = {int(EventJobKind.JUMBO)})), 0)::bigint AS failed,
+              count(*) AS blocks
+         FROM (SELECT status, is_jumbo, def_min_eventid, def_max_eventid, events_per_range FROM jedi_events
                 WHERE jeditaskid = %(task)s AND pandaid = j.pandaid LIMIT %(blocks)s) e) c
  ORDER BY j.pandaid DESC
 """
@@ -93,6 +95,8 @@ class IdleConsumer:
 class Consumer:
     """A job of event service, with the ranges that it has at work, has processed, and that failed in it.
 
+    What failed in a jumbo job passes to the consumer of its file when that ends, and is not counted there.
+
     `is_capped`: not all of its blocks were counted.
     """
 
@@ -119,6 +123,10 @@ class Consumer:
     @property
     def is_merge(self) -> bool:
         return self.kind == MERGE
+
+    @property
+    def is_jumbo(self) -> bool:
+        return self.kind == EventJobKind.JUMBO
 
     @property
     def has_ended(self) -> bool:

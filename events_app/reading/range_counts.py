@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.db import connection
 
 from events_app.lifecycle.range_moves import RANGES
-from events_app.rules.range_standing import Counts, Standing, counts, standing_of
+from events_app.rules.range_standing import HISTORY, Counts, Standing, counts, standing_of
 from jedisite.database.sql import numbers
 
 MOST_OF_TASK: Final = 50_000
@@ -57,10 +57,10 @@ SELECT t.task, e.status, e.attemptnr, e.{_HANDLED}, sum({RANGES})::bigint, count
  GROUP BY 1, 2, 3, 4
 """
 _OF_JOB: Final = f"""
-SELECT status, attemptnr, {_HANDLED}, sum({RANGES})::bigint, count(*)
-  FROM (SELECT status, attemptnr, processed_upto_eventid, def_min_eventid, def_max_eventid, events_per_range
+SELECT is_jumbo IS NULL, status, attemptnr, {_HANDLED}, sum({RANGES})::bigint, count(*)
+  FROM (SELECT is_jumbo, status, attemptnr, processed_upto_eventid, def_min_eventid, def_max_eventid, events_per_range
           FROM jedi_events WHERE jeditaskid = %(task)s AND pandaid = %(job)s LIMIT %(most)s) e
- GROUP BY 1, 2, 3
+ GROUP BY 1, 2, 3, 4
 """
 
 
@@ -99,7 +99,7 @@ def _summed(rows: Iterable[tuple[Any, ...]], most: int) -> TaskCounts:
         one = standing_of(status, left, handled=handled)
         standings.append((one, ranges))
         blocks += number
-        if one is not Standing.PAST:
+        if one not in HISTORY:
             attempts[left or 0] += ranges
     return TaskCounts(counts(standings), sorted(attempts.items(), reverse=True), blocks >= most)
 
@@ -117,9 +117,18 @@ def of_tasks(task_ids: Sequence[int], most: int) -> dict[int, TaskCounts]:
     return {task_id: _summed(some, most) for task_id, some in rows.items()}
 
 
-def of_job(task_id: int, job_id: int, most: int = MOST_OF_JOB) -> TaskCounts:
-    """Ranges that a job has, or a jobset while they are ready. One statement, which reads at most `most` rows."""
-    return _summed(_rows(_OF_JOB, {"task": task_id, "job": job_id, "most": most}), most)
+def of_job(task_id: int, job_id: int, *, is_jumbo: bool, most: int = MOST_OF_JOB) -> tuple[TaskCounts, int]:
+    """Ranges that a job has, and how many more failed in jumbo jobs and have passed to it. One statement, which reads at
+    most `most` rows."""
+    own, passed, blocks = [], 0, 0
+    for by_itself, *row in _rows(_OF_JOB, {"task": task_id, "job": job_id, "most": most}):
+        blocks += row[-1]
+        if by_itself or is_jumbo:
+            own.append(tuple(row))
+        else:
+            passed += row[-2]
+    counted = _summed(own, most)
+    return replace(counted, is_capped=blocks >= most), passed
 
 
 def of_files(

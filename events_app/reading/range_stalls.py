@@ -23,6 +23,8 @@ MOST_JOBSETS: Final = 500
 """Jobsets of a task whose ranges are looked at."""
 MOST_BLOCKS: Final = 1_000
 """Blocks of a jobset that are looked at."""
+BEGUN: Final = frozenset({JobStatus.SENT, JobStatus.STARTING, JobStatus.RUNNING})
+"""States of consumers that take ranges, or are about to."""
 MOST_JOBS: Final = 10_000
 """Open jobs of a task that its gate counts."""
 # ruff: noqa: S608 - every piece is a constant of ours
@@ -88,6 +90,7 @@ def gate(task: Task, now: datetime) -> Gate | None:
     merging = sum(1 for _, kind, _ in found if kind == MERGE)
     at_work = [job_id for job_id, kind, status in found if kind != MERGE and status != JobStatus.MERGING]
     ((holders,),) = _rows(_HOLDERS, task=task.id, jobs=numbers(at_work))
+    begun = sum(1 for _, kind, status in found if kind != MERGE and status in BEGUN)
     return range_gates.ask(
-        range_gates.RangeFacts(counted.counts, len(at_work), holders, merging, is_capped=counted.is_capped)
+        range_gates.RangeFacts(counted.counts, len(at_work), holders, merging, is_capped=counted.is_capped, begun=begun)
     )

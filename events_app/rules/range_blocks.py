@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from tasks_app.splitting.chunk import InputFile, events_of
 
+IN_FILE: Final = "nEventsPerInputFile"
 DEFAULT_ATTEMPTS: Final = 10
 """Attempts of a range when the task says nothing (maxAttemptES)."""
 
@@ -99,7 +100,8 @@ def cut_ranges(
     for file in sorted(files, key=lambda one: (one.lfn, one.start_event or 0, one.file_id)):
         number = events_of(file)
         if not number:
-            raise ValueError(f"{file.lfn} cannot be cut into ranges: how many events it has is not known")
+            said = f"{file.lfn} cannot be cut into ranges: how many events it has is not known"
+            raise ValueError(f"{said}; register the number (manage.py register_dataset --events), or give {IN_FILE}")
         first = (file.start_event or 0) + 1 + (0 if in_file else before)
         blocks.append(RangeBlock(file.file_id, first, first + number - 1, per_range, attempts or DEFAULT_ATTEMPTS))
         before += number

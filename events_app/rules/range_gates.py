@@ -17,7 +17,7 @@ TITLE: Final = "Its ranges of events make progress"
 class RangeFacts:
     """Ranges of a task by how they stand, its open consumers, those of them that have ranges at work, and its merge jobs.
 
-    `is_capped`: at least so many ranges.
+    `is_capped`: at least so many ranges. `begun` of the consumers have been given to a pilot.
     """
 
     counts: Counts
@@ -25,6 +25,7 @@ class RangeFacts:
     holders: int = 0
     merge_jobs: int = 0
     is_capped: bool = False
+    begun: int = 0
 
     def number(self, standing: Standing) -> int:
         return self.counts.of.get(standing, 0)
@@ -42,6 +43,9 @@ def ask(facts: RangeFacts) -> Gate:
     at_work = sent or facts.number(Standing.FINISHED) or failed
     if ready and not facts.consumers:
         return Gate(GATE, TITLE, "no", RANGES_WITHOUT_CONSUMER, f"{said}, and no consumer is open that could take them")
+    if ready and not at_work and not facts.begun:
+        waits = plural(facts.consumers, "consumer waits", "consumers wait")
+        return Gate(GATE, TITLE, "not asked", "", f"{said}, and {waits} for a pilot to begin")
     if hopeless and not ready and not at_work:
         return Gate(GATE, TITLE, "no", RANGES_WITHOUT_ATTEMPTS, said)
     if waiting and not ready and not at_work and not facts.consumers and not facts.merge_jobs:

@@ -42,6 +42,7 @@ class Standing(Enum):
     FAILED = "failed"
     HOPELESS = NO_ATTEMPT
     PAST = "past"
+    CANCELLED = "cancelled"
 
     @property
     def look(self) -> str:
@@ -79,12 +80,13 @@ LOOKS: Final[Mapping[Standing, Look]] = MappingProxyType(
         Standing.READY: Look("ready", "wait", ("ready",)),
         Standing.FAILED: Look("waiting for retry", "warn", ("failed",), awaits_retry=True),
         Standing.HOPELESS: Look("without attempts", "bad", (NO_ATTEMPT, "fatal")),
-        Standing.PAST: Look(
-            "earlier attempts", "off", ("failed", "cancelled", "discarded", "corrupted"), awaits_retry=False
-        ),
+        Standing.PAST: Look("earlier attempts", "off", ("failed", "discarded", "corrupted"), awaits_retry=False),
+        Standing.CANCELLED: Look("cancelled", "off", ("cancelled",)),
     }
 )
-LIVE: Final = tuple(standing for standing in Standing if standing is not Standing.PAST)
+HISTORY: Final = frozenset({Standing.PAST, Standing.CANCELLED})
+"""Ranges that do not count any more: attempts that were made, and those that were never to be made."""
+LIVE: Final = tuple(standing for standing in Standing if standing not in HISTORY)
 """Those that a strip shows: of each position of a file at most one range stands so."""
 _BY_STATE: Final[Mapping[EventStatus, Standing]] = {
     S.MERGED: Standing.MERGED,
@@ -92,6 +94,7 @@ _BY_STATE: Final[Mapping[EventStatus, Standing]] = {
     S.FINISHED: Standing.FINISHED,
     **dict.fromkeys(HANDED_OUT, Standing.SENT),
     S.FATAL: Standing.HOPELESS,
+    S.CANCELLED: Standing.CANCELLED,
 }
 
 
@@ -146,7 +149,7 @@ class Counts:
         """The numbers as a sentence."""
         if not self.total:
             return "No ranges yet"
-        parts = [f"{words.count(count)} {one.title}" for one, count in self.listed if one is not Standing.PAST]
+        parts = [f"{words.count(count)} {one.title}" for one, count in self.listed if one not in HISTORY]
         return f"Of {words.plural(self.total, 'range')}: {', '.join(parts)}"
 
     def pieces(self) -> list[Piece]:
@@ -154,7 +157,7 @@ class Counts:
         x = Scale(0, self.total, 0, 100)
         found, before = [], 0
         for one, count in self.listed:
-            if one is not Standing.PAST:
+            if one not in HISTORY:
                 start = x(before)
                 found.append(Piece(one.look, start, round(x(before + count) - start, 2)))
                 before += count
@@ -181,7 +184,7 @@ def map_of(cells: Mapping[int, Counts], bins: int) -> list[Piece]:
         cell = cells[place]
         y, before = Scale(0, cell.total, 100, 0), 0
         for one, count in cell.listed:
-            if one is not Standing.PAST:
+            if one not in HISTORY:
                 top = y(before + count)
                 found.append(Piece(one.look, x(place), round(x(beyond) - x(place), 2), top, round(y(before) - top, 2)))
                 before += count

@@ -71,7 +71,7 @@ class Number:
     url: str
 
 
-def listed(counts: Counts, task_id: int, **which: int) -> list[Number]:
+def listed(counts: Counts, task_id: int, **which: int | str) -> list[Number]:
     """The numbers of `counts` with their lists; `which` are further filters of these: `file=7`, `job=9`."""
     page = reverse("events:ranges", args=[task_id])
     return [

@@ -12,14 +12,15 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from events_app.jumbo.watched_tasks import ME as WATCH_DOG
 from events_app.reading import consumer_counts, range_counts
 from events_app.reading.range_counts import BINS, FileCounts
 from events_app.rules.range_standing import LIVE, Piece, map_of
 from events_app.web.range_listing import TAB, Number, listed
 from jedisite.identity.callers import Right, needs
-from tasks_app.domain.jumbo_use import read_use
+from tasks_app.domain.jumbo_use import UseJumbo, read_use
 from tasks_app.domain.states import FileStatus
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import Dataset, File, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.web.lists.misspelt import a_number, one_of, takes
@@ -47,7 +48,8 @@ class FileRow:
 @require_safe
 @takes(after=a_number(), files=one_of(SHOWN))
 def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
-    """How far the ranges of a task are. Six statements of bounded length, seven behind the first files."""
+    """How far the ranges of a task are. Six statements of bounded length, one more behind the first files, and one where jumbo
+    jobs are switched off."""
     task = get_object_or_404(Task, pk=task_id)
     now = timezone.now()
     counted = range_counts.of_task(task_id)
@@ -68,6 +70,7 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "most": range_counts.MOST_OF_TASK,
         "failed_files": masters["failed"],
         "jumbo": read_use(task.use_jumbo),
+        "jumbo_why": _why_switched_off(task),
         "jumbo_wanted": SplitRule.parse(task.split_rule or "").get_int("NJ") or 0,
         "waiting_files": masters["waiting"],
         "files": _rows(task_id, files[:FILES]),
@@ -85,6 +88,14 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "now": now,
     }
     return render(request, "events_app/task_ranges.html", context)
+
+
+def _why_switched_off(task: Task) -> str:
+    """What the watch dog said when it switched the jumbo jobs of a task off; "" where it did not."""
+    if read_use(task.use_jumbo) is not UseJumbo.DISABLED:
+        return ""
+    said = TaskStatusLog.objects.filter(task_id=task.id, by=WATCH_DOG).order_by("-at", "-id")
+    return said.values_list("reason", flat=True).first() or ""
 
 
 def _masters(task_id: int) -> dict[str, int]:

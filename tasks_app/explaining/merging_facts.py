@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tasks_app.domain.states import JobStatus
+from tasks_app.domain.range_jobs import MERGE, TAKING
+from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.generation.merge_turns import WAITS
 from tasks_app.models import Job, JobRetryHistory, Task
 from tasks_app.models.job import JobColumns
@@ -24,6 +25,8 @@ class Merging:
 
 def of_job(job: JobColumns) -> Merging | None:
     """None for a job that has nothing to do with merging."""
+    if job.event_service in TAKING:
+        return _of_ranges(job)
     links = JobRetryHistory.objects.filter(relation_type="merge", task_id=job.task_id)
     if job.processing_type == MERGES:
         made_by = list(
@@ -53,6 +56,25 @@ def of_job(job: JobColumns) -> Merging | None:
             f"Its output is merged at {merge_job.site}, since {job.site} took no merge jobs, by", (merge_job,)
         )
     return Merging("Its output waits to be merged by", (merge_job,))
+
+
+def _of_ranges(job: JobColumns) -> Merging | None:
+    """The same for a job that took ranges of events: what its jobset has made is merged together."""
+    others = Job.objects.filter(task_id=job.task_id, jobset_id=job.jobset_id, event_service__gt=0).exclude(pk=job.id)
+    merge_job = others.filter(event_service=MERGE).order_by("-id").first()
+    if job.status == JobStatus.FINISHED:
+        done = merge_job is not None and merge_job.status == JobStatus.FINISHED
+        return Merging("Its output was merged by", (merge_job,)) if merge_job and done else None
+    if job.status != JobStatus.MERGING:
+        return None
+    if merge_job is not None and merge_job.status not in JOB_FINAL:
+        return Merging("Its output waits to be merged by", (merge_job,))
+    said = "Its output is merged when all ranges of its files are decided"
+    ended = (*JOB_FINAL, JobStatus.MERGING)
+    at_work = list(others.exclude(event_service=MERGE).exclude(status__in=ended).order_by("id")[: SHOWN + 1])
+    if not at_work:
+        return Merging(f"{said}.")
+    return Merging(f"{said}; it waits for", tuple(at_work[:SHOWN]), len(at_work) > SHOWN)
 
 
 def _note(job: JobColumns) -> str:

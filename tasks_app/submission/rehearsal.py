@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
+from brokerage_app.formulas.switches import switches_of
 from brokerage_app.formulas.walltime import is_ineffective, is_undefined
 from brokerage_app.grid.configured import configuration
 from brokerage_app.grid.installed_policy import share_tree
+from brokerage_app.models import Queue
 from brokerage_app.policy.workqueues import WorkQueues
 from jedisite.identity.session_users import SUPER_GROUP_USERS, SUPER_USERS, special_groups_of
 from jedisite.vocabulary.words import sentence
@@ -29,6 +32,7 @@ from tasks_app.refining.policy import Draws
 from tasks_app.refining.production import refine_production
 from tasks_app.submission import assignment
 
+JUMBO_SWITCH = "useJumboJobs"
 NUMBER = 9_999_999_999
 """Stands in names for the number of the task, which it does not have yet: no task has a longer one."""
 
@@ -96,6 +100,8 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
     if not params.stored:
         offered.check_refined(refined.task)
     said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
+    if place:
+        said = [*_no_queue_for_jumbo(params), *said]
     return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
 
 
@@ -122,6 +128,16 @@ def _refused(raw: Mapping[str, Any], params: TaskParams, task: Task) -> list[Fie
     faults.take(lambda: parse(raw))
     faults.take(lambda: check_offered(replace(params, stored=False), task.vo))
     return faults.found
+
+
+def _no_queue_for_jumbo(params: TaskParams) -> list[str]:
+    """Jumbo jobs go to queues that are kept for them; without one there are none until one comes."""
+    if not params.whole("nJumboJobs"):
+        return []
+    told = Queue.objects.filter(Q(catchall__contains=JUMBO_SWITCH) | Q(params__has_key=JUMBO_SWITCH))
+    if any(JUMBO_SWITCH in switches_of(*row) for row in told.values_list("catchall", "params")):
+        return []
+    return [f"nJumboJobs has no effect now: no queue is kept for jumbo jobs ({JUMBO_SWITCH} in its catchall)."]
 
 
 def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list[str]:

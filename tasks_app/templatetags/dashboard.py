@@ -19,6 +19,7 @@ from tasks_app.attention import bell
 from tasks_app.commands import act_words
 from tasks_app.domain import words
 from tasks_app.domain.progress import Progress
+from tasks_app.domain.sub_status_words import WORDS as SUB_STATUSES
 from tasks_app.drawing import bullets
 from tasks_app.explaining import stored_verdicts
 from tasks_app.models import Task
@@ -119,6 +120,12 @@ def act_title(act: str) -> str:
 def reason_title(code: str) -> str:
     """What people call a reason that is named by its code."""
     return stored_verdicts.title_of(code)
+
+
+@register.filter
+def sub_status_words(sub_status: str | None) -> str:
+    """What a sub-status means; "" of one that speaks for itself."""
+    return SUB_STATUSES.get(sub_status or "", "")
 
 
 @register.filter

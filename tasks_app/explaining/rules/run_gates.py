@@ -72,7 +72,7 @@ def by_pilots(facts: WhyFacts) -> Gate:
         )
         most = max(open_to, key=lambda one: (one.waiting, one.site))
         return Gate("pilots", title, "no", refusal_codes.NO_PILOT_CAME, sentence, command=pilot_command(most.site))
-    sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
+    sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} where jobs wait"
     latest = min(alive, key=lambda one: (one.silent_s or 0.0, one.site))
     sentence += f": the last call came {hours(latest.silent_s or 0.0)} ago, at {latest.site}"
     silent = [one for one in open_to if not one.is_alive]

@@ -6,16 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import Queue
 from events_app.models import Event
+from events_app.reading.consumer_counts import of_jobset
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_blocks import RangeBlock
 from events_app.rules.reported_items import RangeReport
 from tasks_app.models import Job, Task
 from tests.events_app.jobsets import Jobset, check, ends, follower, said_of, works
 from tests.events_app.ranges import FINISHED, JOBSET, firsts, given, insert, rows, say
+from tests.tasks_app.web.conftest import ada, reader, static_root  # noqa: F401 - the same people
 
 pytestmark = pytest.mark.django_db
 FAILED = RangeReport(EventStatus.FAILED)
@@ -65,6 +68,27 @@ def test_a_jumbo_job_that_has_processed_nothing_fails(with_jumbo: Callable[..., 
     takes(jumbo, 2, {})
     assert ends(jumbo) == ("failed", None, 123)
     assert {row[3:] for row in rows()} == {(S.READY, JOBSET, 3)}, "only failures count"
+
+
+def test_a_jumbo_job_says_how_many_ranges_failed_in_it_and_its_consumer_does_not_count_them(
+    with_jumbo: Callable[..., Any],
+    reader: Client,  # noqa: F811
+) -> None:
+    jobset, jumbo = with_jumbo(events=40)
+    takes(jumbo, 3, {1: FAILED, 11: FAILED})
+    assert ends(jumbo) == ("failed", None, 123)
+    assert Job.objects.get(pk=jumbo).task_buffer_error_diag == (
+        "it processed no range; 2 ranges failed in it, 1 range goes back"
+    )
+    works(jobset.first, 10, {21: FAILED})
+    ends(jobset.first)
+    assert set(Event.objects.filter(status=S.FAILED).values_list("job_id", flat=True)) == {jobset.first}
+    assert [one.failed for one in of_jobset(jobset.task.id, JOBSET) if one.job_id == jobset.first] == [1]
+    page = reader.get(f"/jobs/{jobset.first}/").content.decode()
+    assert f'?job={jobset.first}&amp;jumbo=true">2 ranges</a> of its files failed in jumbo jobs' in page
+    assert "stand at the consumer of their file" in reader.get(f"/jobs/{jumbo}/").content.decode()
+    own = f"/api/v2/tasks/{jobset.task.id}/events/?job={jobset.first}&status=failed&jumbo="
+    assert [len(reader.get(f"{own}{word}").json()["results"]) for word in ("true", "false")] == [2, 1]
 
 
 def test_many_ranges_in_hand_go_back_in_one_statement(with_jumbo: Callable[..., Any]) -> None:

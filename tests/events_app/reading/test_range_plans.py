@@ -33,7 +33,7 @@ def test_counts_of_ranges_read_no_table_from_beginning_to_end(make_task: Any) ->
     ) as asked:
         range_counts.of_task(task.id, 1000)
         range_counts.of_tasks([task.id], 1000)
-        range_counts.of_job(task.id, 7)
+        range_counts.of_job(task.id, 7, is_jumbo=False)
         range_counts.of_files(task.id, [3, 4, 5])
         consumer_counts.at_work(task.id)
         consumer_counts.of_jobset(task.id, 7)

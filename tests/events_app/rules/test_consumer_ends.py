@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events_app.ends.jobset_lines import LINES
 from events_app.rules.consumer_ends import (
+    _ENDS,
     MERGES,
     NOBODY_LEFT,
+    PARTIAL,
     RETRIES,
     ConsumerEnd,
     ConsumerFacts,
@@ -19,7 +22,10 @@ from events_app.rules.consumer_ends import (
     outcome,
     with_earlier,
 )
+from events_app.rules.fine_ends import FineEnd
+from tasks_app.domain.range_jobs import TOO_LONG
 from tasks_app.domain.states import JobStatus
+from tasks_app.domain.sub_status_words import WORDS
 
 V, J = Verdict, JobStatus
 MORE = {"attempt": 1, "max_attempt": 4}
@@ -200,6 +206,13 @@ def test_a_jobset_is_not_left_to_nobody(verdict: Verdict, how: dict[str, bool], 
     assert nobody_goes_on(verdict, **given_) is nobody
     assert leaves_to_jumbo(verdict, uses_jumbo=given_["uses_jumbo"]) is to_jumbo
     assert NOBODY_LEFT == 125
+
+
+def test_people_are_told_what_each_sub_status_means() -> None:
+    words = {end.sub_status for end in _ENDS.values()} | {line.sub_status for line in LINES.values()}
+    words |= {PARTIAL, TOO_LONG, "es_heartbeat", "es_preempted", *(end.value for end in FineEnd)}
+    assert words - {""} <= set(WORDS)
+    assert not any(said.endswith(".") or said != said.strip() for said in WORDS.values())
 
 
 CLOSED, FAILED = ConsumerEnd(J.CLOSED, "es_inaction", 117), ConsumerEnd(J.FAILED, "", 118)

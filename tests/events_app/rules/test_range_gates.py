@@ -68,8 +68,17 @@ R, C, F, D, M, X, H = (
 def test_the_gate_of_ranges(
     numbers: dict[Standing, int], consumers: int, merge_jobs: int, answer: str, code: str, sentence: str
 ) -> None:
-    gate = ask(RangeFacts(counts(numbers.items()), consumers, consumers, merge_jobs))
+    gate = ask(RangeFacts(counts(numbers.items()), consumers, consumers, merge_jobs, begun=consumers))
     assert (gate.answer, gate.code, gate.sentence) == (answer, code, sentence)
+
+
+def test_ranges_that_wait_for_the_first_pilot_make_no_progress_yet() -> None:
+    gate = ask(RangeFacts(counts([(R, 75)]), consumers=3))
+    assert (gate.answer, gate.sentence) == (
+        "not asked",
+        "75 ranges are ready, and 3 consumers wait for a pilot to begin",
+    )
+    assert ask(RangeFacts(counts([(R, 75)]), consumers=3, begun=1)).answer == "yes"
 
 
 def test_consumers_without_ranges_are_not_said_to_have_some() -> None:

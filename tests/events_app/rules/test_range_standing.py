@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from events_app.rules.event_states import LIVE, EventStatus
 from events_app.rules.range_standing import (
+    HISTORY,
     LOOKS,
     NO_ATTEMPT,
     WORDS,
@@ -32,13 +33,14 @@ def test_each_state_has_its_word_and_stands_somewhere() -> None:
 
 @pytest.mark.parametrize("status", list(S))
 def test_what_is_live_is_progress_and_what_is_not_is_history_or_lost(status: EventStatus) -> None:
-    past = standing_of(status, 1, handled=True) is Standing.PAST
+    past = standing_of(status, 1, handled=True) in HISTORY
     assert past == (status not in LIVE and status is not S.FATAL)
 
 
 def test_a_failed_range_is_history_once_its_copy_is_there() -> None:
     assert standing_of(S.FAILED, 3) is Standing.FAILED
     assert standing_of(S.FAILED, 3, handled=True) is Standing.PAST
+    assert standing_of(S.CANCELLED, 0) is Standing.CANCELLED, "a copy that was never handed out is no attempt"
     assert standing_of(S.READY, 0) is standing_of(S.FATAL, 0) is Standing.HOPELESS
 
 
@@ -46,7 +48,7 @@ def test_a_failed_range_is_history_once_its_copy_is_there() -> None:
 def test_a_strip_is_filled_by_what_is_no_history(numbers: dict[Standing, int]) -> None:
     found = counts(numbers.items())
     pieces = found.pieces()
-    assert found.total == sum(number for one, number in numbers.items() if one is not Standing.PAST)
+    assert found.total == sum(number for one, number in numbers.items() if one not in HISTORY)
     if not found.total:
         assert pieces == [] and found.label == "No ranges yet"
         return

@@ -17,7 +17,7 @@ from events_app.lists import range_filters
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_standing import WORDS
-from tasks_app.models import Dataset, Job, Task
+from tasks_app.models import Dataset, Job, Task, TaskStatusLog
 from tests.events_app.busy_ranges import Busy, block, fill
 from tests.plans import fill_table
 
@@ -223,6 +223,10 @@ def test_the_tab_of_a_task_says_how_far_it_is_with_jumbo_jobs(reader: Client, bu
     Dataset.objects.filter(task_id=busy.task.id, type="input").update(files_waiting=1)
     said = "Jumbo jobs: a jumbo job is to be replaced. The task asks for 2 at a time. 1 file waits until"
     assert said in text_of(reader, page)
+    Task.objects.filter(pk=busy.task.id).update(use_jumbo="D")
+    why = "75 events remain, fewer than JUMBO_MIN_EVENTS_DISABLE (1)"
+    TaskStatusLog.objects.create(task_id=busy.task.id, status="running", by="jumbo_watch", reason=why)
+    assert f"Jumbo jobs: switched off ({why})." in text_of(reader, page)
 
 
 def test_pages_read_a_bounded_number_of_rows(

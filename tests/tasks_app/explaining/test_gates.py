@@ -298,7 +298,7 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
     )
     assert "ended 0 s ago" in replace(AGENT, silent_s=-0.4).last_pass, "it has ended since the page was asked for"
     assert said["pilots"] == (
-        "pilots ask at 1 of 2 sites with jobs: the last call came 5 s ago, at A; no pilot has asked for jobs at B for 3 h"
+        "pilots ask at 1 of 2 sites where jobs wait: the last call came 5 s ago, at A; no pilot has asked for jobs at B for 3 h"
     )
     at_work = (PilotFact("A", 1, 3600.0, at_pilots=1),)
     assert {gate.name: gate.answer for gate in walk(replace(facts, pilots=at_work))}["pilots"] == "yes", (

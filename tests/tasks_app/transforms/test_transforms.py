@@ -200,7 +200,7 @@ def test_a_command_gets_its_inputs_and_its_outputs_are_renamed(run: Run, tmp_pat
     assert (tmp_path / "user.x.out").read_text() == "a,b\n"
     with tarfile.open(tmp_path / "user.x.tgz") as tar:
         assert tar.getnames() == ["x1", "x2"]
-    assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
+    assert read(tmp_path / "jobReport.json") == {"files": {}}
 
 
 def test_a_commands_exit_code_is_passed_on(run: Run) -> None:
@@ -234,7 +234,7 @@ def test_the_report_of_a_merge_is_not_written_through_a_link_of_its_script(run: 
     (tmp_path / "merge.sh").write_text('#!/bin/sh\nln -s nowhere/x jobReport.json\ncat "$2" > "$1"\n')
     (tmp_path / "merge.sh").chmod(0o755)
     run("merge_command", "-r", ".", "-j", "merge.sh", "a:all", "--mergeSingleFile")
-    assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
+    assert read(tmp_path / "jobReport.json") == {"files": {}}
 
 
 def test_a_sandbox_is_unpacked_and_the_command_runs_in_its_folder(run: Run, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_merging_puts_files_end_to_end(run: Run, tmp_path: Path) -> None:
     run("merge_command", "a.txt,b.txt:all.txt", "b.txt:single.dat")
     assert (tmp_path / "all.txt").read_bytes() == b"one\ntwo\n"
     assert (tmp_path / "single.dat").read_bytes() == b"two\n"
-    assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
+    assert read(tmp_path / "jobReport.json") == {"files": {}}
 
 
 def test_merging_knows_json_and_tables(run: Run, tmp_path: Path) -> None:
