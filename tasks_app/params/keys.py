@@ -285,11 +285,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
         "FG",
         "The task fails when its goal is not reached; without goal, when not all of its input was processed",
     ),
-    (
-        "fineGrainedProc",
-        "FP",
-        "Each event is a range of its own: a job that is lost loses only events that it had not reported",
-    ),
+    ("fineGrainedProc", "FP", "Each event is a range: a job that is lost loses only events not yet reported"),
     ("ignoreMissingInDS", "IM", "Go on without input datasets that do not exist"),
     ("inFilePosEvtNum", "IF", "Event numbers count inside the file, as always with this site's own program"),
     ("inputPreStaging", "IS", "Bring inputs that lie on tape to disk first; jobs are made of files as they arrive"),

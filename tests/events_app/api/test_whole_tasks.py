@@ -59,7 +59,8 @@ def submitted(command: str, **more: Any) -> int:
         template("input", "${IN}", "lab.in", hidden=True),
         template("output", "lab.t.${SN}.txt", "lab.t.txt", hidden=True),
     ]
-    made = submit(parameters("lab.t", nFilesPerJob=1, nEventsPerInputFile=EVENTS, **more) | {"jobParameters": items})
+    given = {"nFilesPerJob": 1, "nEventsPerInputFile": EVENTS, **more}
+    made = submit(parameters("lab.t", **given) | {"jobParameters": items})
     settle()
     assert Job.objects.filter(task_id=made, status="activated").exists(), task(made).error_dialog
     return made
@@ -143,3 +144,21 @@ def test_a_task_of_which_some_events_were_given_up_is_finished_and_says_how_many
     read.refresh_from_db()
     assert (read.files_finished, read.events_used) == (0, 0)
     assert_books_balance()
+
+
+def test_a_job_with_several_files_processes_all_lines_of_each(inputs: Path, start: Start) -> None:
+    (inputs / "in" / "lab.more.txt").write_bytes(LINES)
+    call_command("register_dataset", "lab.in", str(inputs / "in"), events=EVENTS)
+    made = submitted(
+        "sed -n ${FIRST_EVENT},${LAST_EVENT}p %IN > out.txt",
+        nFilesPerJob=None,
+        nEventsPerInputFile=None,
+        useRealNumEvents=True,
+        nEventsPerWorker=10,
+    )
+    assert Job.objects.filter(task_id=made).count() == 1
+    for _ in ("consumer", "merge"):
+        assert start().wait(120) == 0
+        settle()
+    assert status(made) == "done", task(made).error_dialog
+    assert results(made) == [LINES + LINES]
