@@ -48,15 +48,15 @@ def inputs(tmp_path: Path, transactional_db: None) -> Iterator[Path]:
     queue_storages.forget()
 
 
-def submitted(command: str, **more: Any) -> int:
-    """A task that runs a command for each range of the file; its jobs are made."""
+def submitted(command: str, *, dataset: str = "lab.in", **more: Any) -> int:
+    """A task that runs a command for each range of the files of a dataset; its jobs are made."""
     quoted = urllib.parse.quote(command)
     items = [
         {
             "type": "constant",
             "value": f"""-i "${{IN/T}}" -p "{quoted}" -o "{{'out.txt': '${{OUTPUT0}}'}}" """,
         },
-        template("input", "${IN}", "lab.in", hidden=True),
+        template("input", "${IN}", dataset, hidden=True),
         template("output", "lab.t.${SN}.txt", "lab.t.txt", hidden=True),
     ]
     given = {"nFilesPerJob": 1, "nEventsPerInputFile": EVENTS, **more}
@@ -148,9 +148,10 @@ def test_a_task_of_which_some_events_were_given_up_is_finished_and_says_how_many
 
 def test_a_job_with_several_files_processes_all_lines_of_each(inputs: Path, start: Start) -> None:
     (inputs / "in" / "lab.more.txt").write_bytes(LINES)
-    call_command("register_dataset", "lab.in", str(inputs / "in"), events=EVENTS)
+    call_command("register_dataset", "lab.two", str(inputs / "in"), events=EVENTS)
     made = submitted(
         "sed -n ${FIRST_EVENT},${LAST_EVENT}p %IN > out.txt",
+        dataset="lab.two",
         nFilesPerJob=None,
         nEventsPerInputFile=None,
         useRealNumEvents=True,
