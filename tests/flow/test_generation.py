@@ -356,7 +356,8 @@ def test_fields_of_the_input_go_into_the_names_of_outputs() -> None:
     assert found == ["out.in.physics.000001.root", "out.in.physics.000002.root"]
 
 
-def test_the_wall_time_of_a_job_follows_from_its_events() -> None:
+@pytest.mark.parametrize(("cpu_time", "unit"), [(90, "HS06sPerEvent"), (90_000, "mHS06sPerEvent")])
+def test_the_wall_time_of_a_job_follows_from_its_events(cpu_time: int, unit: str) -> None:
     Queue.objects.update(core_power=10.0, max_walltime_s=50_000)
     add_dataset("lab.in", 3, events=1000)
     made = ready(
@@ -364,8 +365,8 @@ def test_the_wall_time_of_a_job_follows_from_its_events() -> None:
             "lab.t",
             reads("lab.in"),
             nFilesPerJob=1,
-            cpuTime=90,
-            cpuTimeUnit="HS06sPerEvent",
+            cpuTime=cpu_time,
+            cpuTimeUnit=unit,
             cpuEfficiency=50,
             baseWalltime=600,
         )
