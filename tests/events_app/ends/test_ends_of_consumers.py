@@ -16,6 +16,7 @@ from events_app.rules.reported_items import RangeReport
 from tasks_app.agents.watchdogs import job_timeouts
 from tasks_app.domain.fingerprints import fingerprint_of
 from tasks_app.domain.job_errors import errors_in
+from tasks_app.explaining import merging_facts
 from tasks_app.models import Job, JobFile, JobOutputReport, JobParams, JobStatusLog
 from tests.events_app.jobsets import (
     Jobset,
@@ -82,11 +83,15 @@ def test_the_first_of_two_consumers_waits_for_the_second_and_both_are_merged(job
     works(first, 2, dict.fromkeys((1, 11), FINISHED))
     works(second, 2, {})
     assert ends(first) == ("merging", "es_wait", 115)
+    said = "Its output is merged when all ranges of its files are decided; it waits for"
+    assert merging_facts.sentence_on(Job.objects.get(pk=first)) == f"{said} job {second} (running)"
     assert jobset.owner() == second
     check()
     say(second, {(jobset.file.id, 21, 3): FINISHED})
     assert ends(second) == ("merging", "es_merge", 112)
     merge = follower(second)
+    waits = merging_facts.sentence_on(Job.objects.get(pk=first))
+    assert waits == f"Its output waits to be merged by job {merge} (activated)"
     assert jobset.owner() == merge
     merged(merge)
     books_lines()
