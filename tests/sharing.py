@@ -21,6 +21,7 @@ TOGETHER = {
         "tests/chaos/",
         "tests/jedisite/agents/test_agent_processes.py",
         "tests/jedisite/agents/test_cluster.py",
+        "tests/tasks_app/gpi/test_scripts.py",
     ),
 }
 """Files whose tests one process runs one after the other, since several of them at once would want more than the machine has."""
@@ -51,6 +52,7 @@ LONGEST_FIRST = (
     "tests/tasks_app/api/",
     "tests/browser/",
     "tests/flow/",
+    "tests/tasks_app/gpi/",
     "tests/tasks_app/inputs/test_feeding.py",
     "tests/tasks_app/transforms/",
     "tests/tasks_app/web/lists/",
