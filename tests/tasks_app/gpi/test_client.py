@@ -88,7 +88,7 @@ def test_what_the_site_warns_of_is_shown_and_kept_and_stands_on_the_page_of_the_
     assert task.refresh().status == "done" and why["code"] == "task_done_and_warned", why
     assert said in why["sentence"] and "Nothing needs to be done" not in why["advice"]
     page = api(name="ada").get(f"/tasks/{task.id}/").content.decode()
-    assert f"Warning at submission:</strong> {said}" in page
+    assert f"Warning:</strong> {said}" in page
 
 
 @pytest.mark.filterwarnings("ignore::tasks_app.gpi.client.SubmissionWarning")
