@@ -41,7 +41,7 @@ def expected(group: frozenset[str], running_first: bool) -> str:
 
 
 @pytest.mark.parametrize("running_first", [False, True])
-@pytest.mark.parametrize("group", sets(), ids="".join)
+@pytest.mark.parametrize("group", sets(), ids=lambda group: "".join(sorted(group)))
 def test_a_master_has_the_state_of_the_table(group: frozenset[str], running_first: bool) -> None:
     for states in states_of(group):
         assert master_status(states, running_first=running_first) == expected(group, running_first)
