@@ -6,7 +6,7 @@ A subjob keeps its number over all attempts. Those of `loadXML` are there as soo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tasks_app.domain.job_errors import ALL_FIELDS, PAYLOAD, error_of
@@ -35,7 +35,7 @@ def subjobs_of(task: Task, numbers: Sequence[int] | None = None, *, outputs: boo
     last = _last_jobs({jobs[-1] for jobs in jobs_of.values()})
     final = task_status in TASK_FINAL
     found: list[dict[str, Any]] = []
-    for number in range(max(_declared(task.id, rows), 1 + max(rows, default=-1))):
+    for number in _numbers(task.id, rows):
         file = rows.get(number)
         jobs = jobs_of.get(file.id, []) if file else []
         job = last.get(jobs[-1]) if jobs else None
@@ -49,7 +49,8 @@ def subjobs_of(task: Task, numbers: Sequence[int] | None = None, *, outputs: boo
         if status in (FAILED, KILLED) and (waiting is None or number in waiting):
             status = SUBMITTED
         found.append({"number": number, "status": status, "jobs": jobs, **_end(job if status in FINAL else None)})
-    chosen = found if numbers is None else [found[n] for n in numbers if n < len(found)]
+    wanted = None if numbers is None else set(numbers)
+    chosen = [one for one in found if wanted is None or one["number"] in wanted]
     if outputs:
         _add_outputs(chosen)
     return {
@@ -83,12 +84,14 @@ def _groups(task_id: int) -> dict[int, File]:
     return {file.boundary_id: file for file in first if file.boundary_id is not None}
 
 
-def _declared(task_id: int, rows: dict[int, File]) -> int:
-    """How many groups the task's loadXML has, when none of them is stored yet."""
+def _numbers(task_id: int, rows: Mapping[int, File]) -> Iterable[int]:
+    """Of `loadXML` all groups, also those without a file; with groupBoundaryID only those that there are, since data management
+    numbers them as it likes."""
+    with_xml = TaskParams.objects.filter(pk=task_id, params__has_key="loadXML")
     if rows:
-        return 0
-    xml = TaskParams.objects.filter(pk=task_id).values_list("params__loadXML", flat=True).first()
-    return len(read_groups(xml).groups) if isinstance(xml, str) and xml else 0
+        return range(1 + max(rows)) if with_xml.exists() else sorted(rows)
+    xml = with_xml.values_list("params__loadXML", flat=True).first()
+    return range(len(read_groups(xml).groups)) if isinstance(xml, str) and xml else ()
 
 
 def _jobs(file_ids: list[int]) -> dict[int, list[int]]:

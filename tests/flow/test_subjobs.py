@@ -233,6 +233,19 @@ def test_inputs_of_a_dataset_may_be_grouped_by_number(ada: Client) -> None:
     assert all_states(ada, made) == ["completed", "completed"]
 
 
+def test_groups_may_have_any_numbers_and_only_those_that_there_are_are_subjobs(ada: Client) -> None:
+    """As many as the largest number would keep the server busy for hours."""
+    add_dataset(A, 2)
+    named = [{"lfn": f"{A}.{n:05d}", "boundaryID": group} for n, group in ((0, 7), (1, 999_999_999))]
+    made = submit(parameters("lab.t", reads(A, files=named), groupBoundaryID=3, maxAttempt=1))
+    drive(Pilot(lambda job: "failed" if f"{A}.00000" in job["jobPars"] else "finished"))
+    found = subjobs(ada, made)
+    assert [(one["number"], one["status"]) for one in found["subjobs"]] == [(7, "failed"), (999_999_999, "completed")]
+    assert found["status"] == "failed" and found["counts"] == {"failed": 1, "completed": 1}
+    assert act(ada, made, "resubmit", "6-7", 409) == f"Task {made} has no subjob 6."
+    assert act(ada, made, "resubmit", "7") == "the command retry was given"
+
+
 def test_a_task_that_waits_gives_attempts_to_the_subjobs_named(ada: Client) -> None:
     made = numbered(3)
     make_jobs()

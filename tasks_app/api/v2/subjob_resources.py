@@ -89,8 +89,8 @@ class SubjobViewSet(OfTask):
 
     @extend_schema(
         summary="Subjobs of a task",
-        description="The groups of files of a task (loadXML, or groupBoundaryID 3 or 4), numbered from 0; all in one answer. A "
-        "subjob keeps its number over all attempts. A task without groups has none.",
+        description="The groups of files of a task (loadXML, numbered from 0, or groupBoundaryID 3 or 4, with the numbers of "
+        "their blocks); all in one answer. A subjob keeps its number over all attempts. A task without groups has none.",
         parameters=[
             OpenApiParameter(NUMBERS, OpenApiTypes.STR, description="only these, such as 1,4-7"),
             OpenApiParameter(OUTPUTS, OpenApiTypes.BOOL, description="with the outputs of those that are completed"),
@@ -138,8 +138,8 @@ class SubjobViewSet(OfTask):
                 f"subjob {other['number']} of task {task.id} is {other['status']}: only those that failed or were killed are "
                 "tried again"
             )
-        if len(found) < len(numbers):
-            raise command_queue.CommandRefusedError(f"task {task.id} has no subjob {numbers[len(found)]}")
+        if unknown := set(numbers) - {one["number"] for one in found}:
+            raise command_queue.CommandRefusedError(f"task {task.id} has no subjob {min(unknown)}")
         parameters = {"subjobs": written_numbers(numbers)}
         by = self.actor()
         try:
