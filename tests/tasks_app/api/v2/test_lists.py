@@ -116,6 +116,7 @@ TABLES: dict[str, dict[str, str]] = {
         "bytes": "i",
         "destination": "'DISK'",
     },
+    "workflows": {"owner": "'ada'", "name": "'w' || i"},
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }
 NEEDED = {"files/": {"lfn": "same"}}
