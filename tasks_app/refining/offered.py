@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from tasks_app.params import not_available
-from tasks_app.params.faults import Faults
+from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.splitrule import SplitRule
 
 MERGES: Final = "pmerge"
@@ -21,8 +21,12 @@ def check_offered(given: Mapping[str, Any], faults: Faults) -> None:
     not_available.check_given(given, faults)
 
 
-def check_refined(columns: Mapping[str, object]) -> None:
-    """The same for the columns that a task gets, whatever refiners have added to its parameters. Raises ParamErrors."""
+def check_refined(columns: Mapping[str, object], kept: Container[str] = ()) -> None:
+    """The same for the columns that a task gets, whatever refiners have added to its parameters. Raises ParamErrors.
+
+    `kept`: parameters that a task which exists was submitted with, and keeps.
+    """
     faults = Faults()
     not_available.check_rule(SplitRule.parse(str(columns["splitrule"] or "")), faults)
-    faults.raise_if_any()
+    if found := tuple(fault for fault in faults.found if fault.field not in kept):
+        raise ParamErrors(found)

@@ -53,8 +53,7 @@ def refine_task(task_id: int, fence: int, *, queues_and_shares: assignment.Polic
         refined = _check_names(task, found)
         if task.status == TaskStatus.REREFINE:
             refined = rerefining.with_kept(task, refined)
-        if not params.stored:
-            check_refined(refined.task)
+        check_refined(refined.task, kept=params.raw if params.stored else ())
         refined = assignment.placed(refined, params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
