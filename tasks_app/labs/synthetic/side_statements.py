@@ -62,7 +62,7 @@ SELECT x.file, m.task, m.dataset FROM made_files x JOIN made m USING (n) JOIN ma
     """
 UPDATE jedi_datasets d
    SET nfiles = r.files, nfilestobeused = r.files, nfilesused = r.used, nfilesfinished = r.finished, nfilesfailed = r.failed,
-       pick_cursor = r.last
+       pick_cursor = r.last, nevents = r.files * 10000, neventsused = r.finished * 10000
   FROM (SELECT m.dataset, count(*) AS files,
                count(*) FILTER (WHERE l.job IS NOT NULL AND (NOT l.is_final OR l.status = 'finished' OR l.try >= 3)) AS used,
                count(*) FILTER (WHERE l.status = 'finished') AS finished,

@@ -79,13 +79,16 @@ def test_inputs_that_are_processed_again_are_in_use(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("finished", "new"), [(2, D.DONE), (1, D.FINISHED), (0, D.FAILED)])
+@pytest.mark.parametrize(
+    ("finished", "lacks", "new"),
+    [(2, False, D.DONE), (2, True, D.FINISHED), (1, False, D.FINISHED), (0, False, D.FAILED)],
+)
 def test_inputs_end_with_their_task_by_their_files(
-    make_task: Callable[..., Task], make_dataset: Make, finished: int, new: D
+    make_task: Callable[..., Task], make_dataset: Make, finished: int, lacks: bool, new: D
 ) -> None:
     task = make_task()
-    in_all_states(task, make_dataset, "input", files=2, files_finished=finished)
-    dataset_moves.end_inputs(task.id)
+    ids = in_all_states(task, make_dataset, "input", files=2, files_finished=finished)
+    dataset_moves.end_inputs(task.id, ids if lacks else ())
     assert states() == {old: became("input", old, new) for old in D}
 
 
