@@ -12,7 +12,7 @@ from jedisite.database.sql import the_time
 LIMIT = 1000
 
 
-@agent("old_zips", every="10m", title="Deletes outputs of event ranges that nobody will merge")
+@agent("old_zips", every="10m", title="Deletes outputs of event ranges no longer needed")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete zip files of which no range waits for its merge, and, in one part of the storages, those that no pilot reported."""
     now = the_time(now)

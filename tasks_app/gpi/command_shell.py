@@ -7,7 +7,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from tasks_app.gpi.ganga_errors import GangaException
 from tasks_app.gpi.job_registry import JobRegistry, jobs
@@ -23,8 +23,15 @@ _ACTS = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """A refusal is one line with the fault, and one with where to find help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n{self.prog} --help lists the arguments.\n")
+
+
 def parser(prog: str) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog=prog, description="Jobs of Ganga's interface; an id is 4, or 4.2 for a subjob.")
+    made = _Parser(prog=prog, description="Jobs of Ganga's interface; an id is 4, or 4.2 for a subjob.")
     some = made.add_subparsers(dest="what", required=True)
     shown = some.add_parser("list", help="the jobs, or the subjobs of one")
     shown.add_argument("id", nargs="?")

@@ -11,7 +11,11 @@ from django.core.management.base import SystemCheckError
 
 from jedisite.management.command_line import Suggesting
 
-OURS = sorted(name for name, app in get_commands().items() if app.endswith("_app") or app == "jedisite")
+CLIENT = "jobs"
+"""The command line of a client that knows no Django, with a parser of its own."""
+OURS = sorted(
+    name for name, app in get_commands().items() if (app.endswith("_app") or app == "jedisite") and name != CLIENT
+)
 
 
 def refused(capsys: pytest.CaptureFixture[str], name: str, *words: str) -> list[str]:

@@ -69,3 +69,14 @@ def test_both_programs_answer(program: list[str], tmp_path: Path, jobs: JobRegis
     )
     assert done.returncode == 0 and "from here" in done.stdout, done.stderr
     assert not (tmp_path / "home").exists() or not any((tmp_path / "home").glob("postgres*"))
+
+
+def test_what_is_typed_wrongly_is_refused_in_two_lines(jobs: JobRegistry, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["list", "--stats", "x"], "jobs: unrecognized arguments: --stats"),
+        (["peak", "0"], "jobs: argument what: invalid choice: 'peak'"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(words, registry=jobs, prog="jobs")
+        first, second = capsys.readouterr().err.splitlines()
+        assert end.value.code == 2 and first.startswith(said) and second == "jobs --help lists the arguments."
