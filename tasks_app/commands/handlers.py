@@ -19,10 +19,10 @@ from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
 from tasks_app.inputs import nothing_new
-from tasks_app.inputs.feeding_turns import LONG_AGO
 from tasks_app.lifecycle import attempts, file_moves, file_removal, nucleus_waits, task_moves
 from tasks_app.lifecycle.job_moves import move_jobs_of_task
 from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.models.dataset import LONG_AGO
 from tasks_app.models.task import SCOUTS_SKIPPED
 from tasks_app.outcomes.books import with_no_result
 from tasks_app.outcomes.endings import end_jobs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
@@ -22,7 +21,7 @@ from tasks_app.inputs.released_files import release_scouts_again
 from tasks_app.lifecycle import attempts, dataset_moves, file_moves, job_hooks, serials, task_moves
 from tasks_app.models import Command, Dataset, RetryNote, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
-from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params import event_service
 from tasks_app.params.command_parameters import subjobs_in
 from tasks_app.params.faults import Faults
@@ -33,7 +32,6 @@ from tasks_app.submission.rehearsal import check_changed
 from tasks_app.submission.storing import register_outputs
 
 MOST_KEPT = 3
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
 LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)
 _HOPELESS = (

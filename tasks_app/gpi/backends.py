@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,29 +34,32 @@ class State:
     jobs: tuple[int, ...] = ()
 
 
-class Backend(Component):
+class Backend(Component, ABC):
     """`is_bulk`: the service takes all subjobs in one call; else they are submitted one by one."""
 
     is_bulk: ClassVar[bool] = True
     poll_s: ClassVar[float] = 0.0
     """How old what is known of a job may be, in seconds, before the backend is asked again."""
 
+    @abstractmethod
     def files_of(self, data: Component) -> list[Any]:
         """The files of a dataset, in order. Raises JobError when this backend cannot read it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def states(self, job: Any, pieces: Sequence[Piece], place: Path) -> list[State]:
-        raise NotImplementedError
+        """What became of the subjobs, in order."""
 
+    @abstractmethod
     def kill(self, job: Any, pieces: Sequence[Piece], place: Path) -> None:
-        raise NotImplementedError
+        """End the subjobs. Raises JobError."""
 
     def check_resubmission(self, statuses: Sequence[str]) -> None:
         """Raises JobError when subjobs in these states cannot be submitted again."""
 
+    @abstractmethod
     def resubmit(self, job: Any, pieces: Sequence[Piece], place: Path) -> None:
-        raise NotImplementedError
+        """Submit the subjobs once more. Raises JobError."""
 
+    @abstractmethod
     def outputs(self, job: Any, pieces: Sequence[Piece], place: Path) -> dict[int, Path]:
         """The folders of outputs of subjobs that are completed, by number; what is elsewhere is fetched first."""
-        raise NotImplementedError

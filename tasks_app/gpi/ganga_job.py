@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,23 +22,23 @@ from tasks_app.gpi.rules.master_status import ACTIVE, COMPLETED, FINAL, NEW, STA
 log = logging.getLogger("gpi")
 
 
-class _Common:
+class _Common(ABC):
     """What a job and a subjob have in common. `id` counts from 0 in the repository, or in the master."""
 
     store: Any
     folder: Path
 
     @property
-    def fqid(self) -> tuple[int, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def fqid(self) -> tuple[int, ...]: ...
 
     @property
     def written_id(self) -> str:
         return written_id(self.fqid)
 
     @property
-    def outputdir(self) -> Path:
-        raise NotImplementedError
+    @abstractmethod
+    def outputdir(self) -> Path: ...
 
     def peek(self, name: str = "") -> None:
         """Show the names of the output files, or with a name its text. Raises JobError when it is not there."""
@@ -211,8 +212,7 @@ class Job(_Common):
         """Raises JobError for what cannot be submitted."""
         self.application.check(here=False)
 
-    def check_attribute(self, name: str, value: Any) -> None:
-        checked(name, value)
+    check_attribute = staticmethod(checked)
 
     def submit(self, keep_going: bool = False) -> bool:
         """Split and submit. False when `keep_going` and no subjob was taken: everything is then as before. Raises JobError."""

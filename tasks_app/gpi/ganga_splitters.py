@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,10 +16,10 @@ Change = dict[str, Any]
 MOST_SUBJOBS = 10_000
 
 
-class Splitter(Component):
+class Splitter(Component, ABC):
+    @abstractmethod
     def split(self, job: Any) -> list[Change]:
         """One change for each subjob, in order. Raises SplitterError or CutError."""
-        raise NotImplementedError
 
 
 class ArgSplitter(Splitter):
@@ -62,8 +63,9 @@ class _OfFiles(Splitter):
             raise SplitterError(f"the inputdata has no files for {type(self).__name__}")
         return [{"inputdata": _some_of(data, some)} for some in self.cut(files)]
 
+    @abstractmethod
     def cut(self, files: Sequence[Any]) -> list[list[Any]]:
-        raise NotImplementedError
+        """The files of subjob after subjob. Raises CutError."""
 
 
 def _some_of(data: Any, files: list[Any]) -> Component:

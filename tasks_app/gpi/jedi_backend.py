@@ -20,7 +20,7 @@ from tasks_app.gpi.backends import Backend, Piece, State
 from tasks_app.gpi.client import ApiError, Client, Conflict, NotFound, Unavailable
 from tasks_app.gpi.components import Component
 from tasks_app.gpi.ganga_errors import JobError, SiteUnavailable
-from tasks_app.gpi.job_parts import INPUT_LIST, CatalogueDataset, File, whole_names
+from tasks_app.gpi.job_parts import INPUT_LIST, CatalogueDataset, sandbox_files, whole_names
 from tasks_app.gpi.rules.master_status import COMPLETED
 
 VARIABLE = "SUBJOB"
@@ -238,17 +238,11 @@ def _sandbox(pieces: Sequence[Piece], inputs: Sequence[Sequence[str]]) -> Path:
     """A folder with all that the subjobs need. Raises JobError for a file that is not there, or two of one name."""
     folder = Path(tempfile.mkdtemp(prefix="gpi-"))
     try:
-        sources: dict[str, Path] = {}
+        sources = sandbox_files(piece.job for piece in pieces)
         calls = []
         for piece, names in zip(pieces, inputs):  # noqa: B905 - Python 3.9 has no strict
             run = piece.job
             run.application.check(here=False)
-            more = [(one if isinstance(one, Component) else File(str(one))).path for one in run.inputfiles]
-            for path in [*run.application.files(), *more]:
-                if not path.is_file():
-                    raise JobError(f"there is no file {path} for the input sandbox")
-                if sources.setdefault(path.name, path.resolve()) != path.resolve():
-                    raise JobError(f"two files of the job have the name {path.name}")
             extra = run.application.extra_files(piece.number)
             words = run.application.words(piece.number)
             if run.inputdata is not None:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -189,3 +189,16 @@ def whole_names(outputs: Sequence[Any]) -> list[str]:
             raise JobError(f"an output is the name of a file in the job's folder, not {name!r}")
         names.append(name)
     return names
+
+
+def sandbox_files(runs: Iterable[Any]) -> dict[str, Path]:
+    """What goes with the jobs, by its name there. Raises JobError for a file that is missing, or two of one name."""
+    found: dict[str, Path] = {}
+    for run in runs:
+        given = [one.path if isinstance(one, Component) else File(str(one)).path for one in run.inputfiles]
+        for path in [*run.application.files(), *given]:
+            if not path.is_file():
+                raise JobError(f"there is no file {path} for the input sandbox")
+            if found.setdefault(path.name, path.resolve()) != path.resolve():
+                raise JobError(f"two files of the job have the name {path.name}")
+    return found

@@ -18,7 +18,7 @@ from tasks_app.gpi import local_runner
 from tasks_app.gpi.backends import Backend, Piece, State
 from tasks_app.gpi.components import Component
 from tasks_app.gpi.ganga_errors import JobError
-from tasks_app.gpi.job_parts import INPUT_LIST, File, GangaDataset, whole_names
+from tasks_app.gpi.job_parts import INPUT_LIST, GangaDataset, sandbox_files, whole_names
 from tasks_app.gpi.job_store import is_locked, write_json
 from tasks_app.gpi.rules.master_status import FAILED, FINAL, KILLED, SUBMITTED
 
@@ -51,8 +51,8 @@ class Local(Backend):
             (folder / name).mkdir(parents=True, exist_ok=True)
         for name in ("kill", "state.json", "round"):
             (folder / name).unlink(missing_ok=True)
-        for path in [*job.application.files(), *_sandbox(job.inputfiles)]:
-            _put(path, folder / "work")
+        for name, path in sandbox_files([job]).items():
+            shutil.copy2(path, folder / "work" / name)
         for name, text in job.application.extra_files(piece.number).items():
             (folder / "work" / name).write_text(text)
         read = self.files_of(job.inputdata) if job.inputdata is not None else []
@@ -122,21 +122,6 @@ class Local(Backend):
 
     def outputs(self, job: Any, pieces: Sequence[Piece], place: Path) -> dict[int, Path]:
         return {piece.number: piece.folder / "output" for piece in pieces}
-
-
-def _sandbox(given: Sequence[Any]) -> list[Path]:
-    """The files of an input sandbox. Raises JobError for one that is not there."""
-    paths = [one.path if isinstance(one, Component) else File(str(one)).path for one in given]
-    for path in paths:
-        if not path.is_file():
-            raise JobError(f"there is no file {path} for the input sandbox")
-    return [path.resolve() for path in paths]
-
-
-def _put(path: Path, folder: Path) -> None:
-    if (folder / path.name).exists():
-        raise JobError(f"two files of the job have the name {path.name}")
-    shutil.copy2(path, folder / path.name)
 
 
 def _text(path: Path) -> str:

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from tasks_app.gpi.ganga_errors import JobError
 from tasks_app.gpi.rules.master_status import COMPLETED
 
 
-class Merger(Component):
+class Merger(Component, ABC):
     """Merges the files of each name. With `ignorefailed` those of the subjobs that are completed, else all must be."""
 
     fields: ClassVar[Mapping[str, Any]] = {"files": [], "ignorefailed": False, "overwrite": False}
@@ -55,8 +56,9 @@ class Merger(Component):
     def target_name(self, name: str) -> str:
         return name
 
+    @abstractmethod
     def combine(self, sources: list[tuple[str, Path]], target: Path) -> None:
-        raise NotImplementedError
+        """Write one file from those of the jobs, which stand with their numbers. Raises JobError."""
 
 
 class TextMerger(Merger):

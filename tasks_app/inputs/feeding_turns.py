@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Count, Q
@@ -27,10 +27,10 @@ from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.nucleus_waits import needs_nucleus
 from tasks_app.models import Dataset, File, Task
+from tasks_app.models.dataset import LONG_AGO
 from tasks_app.params.dataset_attributes import Attributes
 
 ME = "feeder"
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:

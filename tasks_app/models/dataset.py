@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from django.db import models
 from django.db.models import F, Q
@@ -23,6 +24,8 @@ UNMERGED_TYPES = ("trn_output", "trn_log")
 MADE_TYPES = OUTPUT_TYPES + UNMERGED_TYPES
 DATASET_TYPES = (*INPUT_TYPES, "pp_input", "random_seed", CONSTITUENT, *MADE_TYPES)
 LOG_TYPES = ("log", "pp_log", "trn_log")
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of its last check that has a dataset looked at at once."""
 
 
 def seen_status(use: str, status: str | None, finished: int) -> str | None:

@@ -10,8 +10,7 @@ Order of locks: tasks by id, contents, datasets by id.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 from django.db import transaction
@@ -25,15 +24,13 @@ from tasks_app.domain.states import TASK_FINAL, DatasetStatus, TaskStatus
 from tasks_app.lifecycle import dataset_moves, file_recovery, task_moves
 from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
+from tasks_app.models.dataset import LONG_AGO, OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.outcomes import end_hooks
 from tasks_app.outcomes.kept_copies import kept_of, read_instead
 from tasks_app.outcomes.lost_outputs import count_files, lose, remove
 from tasks_app.outcomes.recovery_chains import chain
 from tasks_app.outcomes.recovery_plans import CannotRecoverError, Recovery
 from tasks_app.submission.storing import register_outputs
-
-LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
 def task_of_dataset(dataset: str) -> int:

