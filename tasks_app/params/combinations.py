@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from tasks_app.params import group_rules
 from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults, join_path
 from tasks_app.params.items import Item
@@ -153,6 +154,7 @@ def _remarks(params: TaskParams) -> Iterator[str]:
     both = params.given("forceStaged") and params.given("useLocalIO")
     if both and params.flag("forceStaged") != params.flag("useLocalIO"):
         yield "useLocalIO has no effect: forceStaged says the opposite."
+    yield from group_rules.remarks(params)
 
 
 def _on_attempts(params: TaskParams, attempts: str, once: str, failures: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tasks_app.params.faults import Faults, join_path, shown
@@ -111,6 +111,28 @@ def by_group(params: TaskParams, faults: Faults) -> None:
             faults.add(
                 key, "groups", f"With releasePerGroup the task waits for all files that it names: leave out {key}."
             )
+
+
+def remarks(params: TaskParams) -> Iterator[str]:
+    """Sentences on elements of loadXML that say something else than the task's items, whose word holds, or nothing at all."""
+    if not (xml := params.text("loadXML")):
+        return
+    found = read_groups(xml)
+    written = [bare(name) for item in params.items if item.param_type == "output" for name in item.datasets]
+    # A client may have put its own ending behind the name.
+    if found.outds and not any(name.startswith(found.outds) for name in written):
+        where = f"outputs go to {', '.join(written[:3])}" if written else "the task has no output"
+        yield f"<outds> {found.outds[:120]} of loadXML has no effect: {where}, as jobParameters says."
+    for item in _inputs(params):
+        for name in map(bare, _datasets(params, item)):
+            stream = found.streams.get(name)
+            if stream and stream != item.stream:
+                said = f"the items of jobParameters call it {item.stream}"
+                yield f"<stream> {stream[:60]} of {name} in loadXML has no effect: {said}."
+    if len(found.for_people) > 1:
+        yield f"{' and '.join(f'<{tag}>' for tag in found.for_people)} of loadXML say nothing: they are for people to read."
+    elif found.for_people:
+        yield f"<{found.for_people[0]}> of loadXML says nothing: it is for people to read."
 
 
 def _inputs(params: TaskParams) -> list[Item]:

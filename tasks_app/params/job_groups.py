@@ -38,13 +38,13 @@ LONGEST_PREPEND: Final = 255
 LONGEST_COMMAND: Final = 20_000
 _TRUE: Final = frozenset({"1", "true", "True", "TRUE", "yes", "Yes", "YES"})
 _FALSE: Final = frozenset({"", "0", "false", "no"})
-_INSIDE: Final[Mapping[str, Sequence[str]]] = {
+INSIDE: Final[Mapping[str, Sequence[str]]] = {
     "submission": ("inds", "command", "output", "job", "outds", "title", "tag"),
     "job": ("inds", "command", "output", "option"),
     "inds": ("stream", "name", "file"),
 }
-"""Elements by the one in which they stand. What prun itself reads or demands (outds, title, tag, stream) says nothing here."""
-_ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
+"""Elements by the one in which they stand. title and tag are for people: who gives them is told that nothing comes of them."""
+ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
     "inds": ("primary", "manytime", "onetime"),
     "option": ("prepend", "forward", "name"),
 }
@@ -90,12 +90,19 @@ class JobGroup:
 
 @dataclass(frozen=True)
 class JobGroups:
-    """All groups in order. `many_times`: datasets whose files every group reads; `one_time`: each file in one group only."""
+    """All groups in order. `many_times`: datasets whose files every group reads; `one_time`: each file in one group only.
+
+    Remarks are made of the others: `outds`, the dataset of the outputs as the XML has it; `streams` of datasets; `for_people`,
+    the elements that say nothing.
+    """
 
     groups: Sequence[JobGroup]
     primary: str = ""
     many_times: frozenset[str] = frozenset()
     one_time: frozenset[str] = frozenset()
+    outds: str = ""
+    streams: Mapping[str, str] = field(default_factory=dict)
+    for_people: Sequence[str] = ()
 
     def of_dataset(self, dataset: str) -> Mapping[str, Sequence[int]]:
         """Which groups each file of a dataset belongs to; empty for a dataset of which no group names files."""
@@ -124,7 +131,16 @@ def read_groups(xml: str) -> JobGroups:
     groups = tuple(reader.group(number, job) for number, job in enumerate(root.all("job")))
     if not groups:
         raise BadGroups("", "It has no <job>: each group of files is one.")
-    found = JobGroups(groups, reader.primary, frozenset(reader.many_times), frozenset(reader.one_time))
+    outds = next(root.all("outds"), None)
+    found = JobGroups(
+        groups,
+        reader.primary,
+        frozenset(reader.many_times),
+        frozenset(reader.one_time),
+        bare(outds.text) if outds is not None else "",
+        reader.streams,
+        tuple(tag for tag in ("title", "tag") if any(root.all(tag))),
+    )
     _check_names(found)
     _check_one_time(found)
     return found
@@ -187,7 +203,7 @@ def _tree(xml: str) -> _Element:
 
 def _check_known(element: _Element, where: str) -> None:
     """Raises BadGroups for an element or attribute that nothing reads: it would be misspelt."""
-    allowed = _ATTRIBUTES.get(element.tag, ())
+    allowed = ATTRIBUTES.get(element.tag, ())
     for name, value in element.attributes.items():
         at = f"{where}.{name}" if where else name
         if name not in allowed:
@@ -196,7 +212,7 @@ def _check_known(element: _Element, where: str) -> None:
             raise BadGroups(at, f"{name} is true or false, not {value[:40]}.")
     numbers = Counter[str]()
     for child in element.children:
-        inside = _INSIDE.get(element.tag, ())
+        inside = INSIDE.get(element.tag, ())
         if child.tag not in inside:
             raise BadGroups(where, rather(f"<{child.tag[:40]}> does not stand in <{element.tag}>", child.tag, inside))
         at = f"{child.tag}[{numbers[child.tag]}]"
@@ -213,6 +229,7 @@ class _Reader:
         self.outputs: Sequence[str] = tuple(dict.fromkeys(outputs))
         self.primary, self.many_times, self.one_time = "", list[str](), list[str]()
         self.outputs_so_far = 0
+        self.streams = dict[str, str]()
         for number, inds in enumerate(root.all("inds")):
             where = f"inds[{number}]"
             if number >= MOST_DATASETS:
@@ -222,6 +239,8 @@ class _Reader:
                 if self.primary:
                     raise BadGroups(where, f"{self.primary} is the primary dataset already.")
                 self.primary = name
+            if (stream := next(inds.all("stream"), None)) is not None and stream.text:
+                self.streams[name] = stream.text
             many, one = inds.is_set("manytime"), inds.is_set("onetime")
             if many and (one or inds.is_set("primary")):
                 raise BadGroups(

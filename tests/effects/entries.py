@@ -17,7 +17,7 @@ from brokerage_app.vocabulary.needs import InputData, Replica, TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.retry_rules import Action, RetryParameters
 from tasks_app.models import RetryRule
-from tasks_app.params import command_parameters, dataset_attributes
+from tasks_app.params import command_parameters, dataset_attributes, job_groups
 from tasks_app.params.items import ITEM_KEYS
 from tasks_app.params.keys import DS_FOR_KEY, KEYS
 from tasks_app.params.specs import SPEC_KEYS
@@ -80,6 +80,10 @@ def _all() -> Iterator[Entry]:
         _entry("item", name, name, dataset_attributes.TOKENS.get(name), READ_AS.get(name)) for name in ITEM_KEYS
     )
     yield from (_entry("attribute", name, name) for name in dataset_attributes.WORDS)
+    for within, tags in job_groups.INSIDE.items():
+        yield from (_entry("element", f"{within}.{tag}", tag) for tag in tags)
+    for tag, names in job_groups.ATTRIBUTES.items():
+        yield from (_entry("element", f"{tag}@{name}", name, _snake(name)) for name in names)
     for spec, keys in SPEC_KEYS.items():
         yield from (_entry(spec, key.name, key.name) for key in keys)
     reached = {key.code for key in KEYS.values()}

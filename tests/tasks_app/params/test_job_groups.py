@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks_app.params.combinations import remarks
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.job_groups import BadGroups, read_groups
 from tasks_app.params.schema import parse
@@ -233,11 +234,49 @@ def test_what_is_misspelt_is_told_with_its_place(text: str, where: str, said: st
     assert caught.value.where == where and said in str(caught.value)
 
 
-def test_what_prun_demands_of_the_xml_is_taken() -> None:
-    head = (
-        "<title>t</title><tag>x</tag><inds primary='true'><stream>IN</stream><name>lab.a</name></inds><outds>o</outds>"
-    )
-    assert len(read_groups(xml(JOB, head)).groups) == 1
+INDS = "<inds primary='true'><stream>IN</stream><name>lab.a</name></inds>"
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        ("<outds>user.ada.out</outds>" + INDS, []),
+        ("<outds>user.ada.o</outds>", []),
+        ("<outds/>", []),
+        (
+            "<outds>user.ada.other</outds>",
+            ["<outds> user.ada.other of loadXML has no effect: outputs go to user.ada.out, as jobParameters says."],
+        ),
+        (
+            INDS.replace("<stream>IN", "<stream>SECOND"),
+            ["<stream> SECOND of lab.a in loadXML has no effect: the items of jobParameters call it IN."],
+        ),
+        ("<title>t</title>", ["<title> of loadXML says nothing: it is for people to read."]),
+        ("<title>t</title><tag>x</tag>", ["<title> and <tag> of loadXML say nothing: they are for people to read."]),
+    ],
+)
+def test_what_prun_demands_of_the_xml_is_taken_and_told_where_the_task_says_otherwise(
+    head: str, says: list[str]
+) -> None:
+    raw = task(xml(JOB, f"<command>run</command>{head}"))
+    assert remarks(parse(raw)) == says
+
+
+def test_each_element_and_attribute_counts() -> None:
+    """What each alone changes in what is read of one document."""
+    plain = read_groups(xml(JOB))
+    for head, job in (
+        ("<inds primary='1'><name>lab.a</name></inds>", JOB),
+        ("<inds manytime='1'><name>lab.b</name></inds>", JOB),
+        ("<inds onetime='1'><name>lab.a</name></inds>", JOB),
+        ("<output>more</output>", JOB),
+        ("", JOB.replace("<job>", "<job><command>other</command>")),
+        ("", JOB.replace("<job>", "<job><option name='n' prepend='1'>a</option>")),
+        ("", JOB.replace("<job>", "<job><option name='n' forward='1'>a</option>")),
+        ("", JOB.replace("<file>f1</file>", "")),
+        ("", JOB + JOB.replace("x.root", "y.root")),
+    ):
+        assert read_groups(xml(job, f"<command>run</command>{head}")) != plain, (head, job)
 
 
 def test_a_misspelt_key_of_a_listed_file_is_told() -> None:
