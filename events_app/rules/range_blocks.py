@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from tasks_app.inputs.rules.event_numbers import why_not_cut
 from tasks_app.splitting.chunk import InputFile, events_of
 
-IN_FILE: Final = "nEventsPerInputFile"
 DEFAULT_ATTEMPTS: Final = 10
 """Attempts of a range when the task says nothing (maxAttemptES)."""
 
@@ -100,8 +100,7 @@ def cut_ranges(
     for file in sorted(files, key=lambda one: (one.lfn, one.start_event or 0, one.file_id)):
         number = events_of(file)
         if not number:
-            said = f"{file.lfn} cannot be cut into ranges: how many events it has is not known"
-            raise ValueError(f"{said}; register the number (manage.py register_dataset --events), or give {IN_FILE}")
+            raise ValueError(why_not_cut(file.lfn, number))
         first = (file.start_event or 0) + 1 + (0 if in_file else before)
         blocks.append(RangeBlock(file.file_id, first, first + number - 1, per_range, attempts or DEFAULT_ATTEMPTS))
         before += number

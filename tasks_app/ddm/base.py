@@ -182,6 +182,14 @@ class DataManagement(Protocol):
         """
         ...
 
+    def short_of_events(self, datasets: Iterable[str], wanted: int | None) -> tuple[str, int | None] | None:
+        """A file of these datasets and containers, with its events, that has fewer than `wanted`, or, without a number, of
+        which none are known. Looks at some thousands of files at most.
+
+        None without such a file, and when the system cannot say so at once: it is looked at when the task is fed.
+        """
+        ...
+
     def matching(self, pattern: str, most: int) -> list[str]:
         """Some datasets and containers whose names match a pattern with `*`, `?` and `[...]`, for a hint to a user.
 

@@ -41,6 +41,8 @@ log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"
 _LOGS = re.compile(r"\.log(\.[0-9]+)?/?$")
 MOST_OWN = 200
+MOST_COUNTED = 20_000
+"""So many files are looked at for their events while somebody waits."""
 MOST_BESIDE = 25
 """Names on each side of an unknown one with which it is compared."""
 MOST_TOLD = 10
@@ -98,6 +100,13 @@ SELECT w.name, n.lfn FROM unnest(%(names)s::text[]) w (name) CROSS JOIN LATERAL 
     (SELECT DISTINCT f.lfn FROM unnest(%(ids)s::bigint[]) d (id) CROSS JOIN LATERAL (
          SELECT lfn FROM catalogue_files WHERE dataset_id = d.id AND lfn < w.name ORDER BY lfn DESC LIMIT %(most)s) f
       ORDER BY f.lfn DESC LIMIT %(most)s)) n
+"""
+# What may be an older attempt of a file that was made again is looked at when the task is fed.
+_SHORT = r"""
+SELECT lfn, events FROM (SELECT lfn, events FROM catalogue_files WHERE dataset_id = ANY(%(ids)s::bigint[]) LIMIT %(most)s) f
+ WHERE CASE WHEN %(wanted)s::bigint IS NULL THEN coalesce(events, 0) = 0 ELSE events > 0 AND events < %(wanted)s::bigint END
+   AND lfn !~ '[.][0-9]{1,3}$'
+ ORDER BY lfn LIMIT 1
 """
 
 
@@ -187,6 +196,12 @@ class LocalCatalogue:
         for dataset_id, lfn in files[: most + 1]:
             found.setdefault(dataset_id, []).append(lfn)
         return list(found.values()) if sum(map(len, found.values())) <= most else None
+
+    def short_of_events(self, datasets: Iterable[str], wanted: int | None) -> tuple[str, int | None] | None:
+        ids = numbers(row.id for row in _with_members(datasets)[0])
+        with hot_cursor() as cursor:
+            cursor.execute(_SHORT, {"ids": ids, "wanted": wanted, "most": MOST_COUNTED})
+            return cursor.fetchone()
 
     def matching(self, pattern: str, most: int) -> list[str]:
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]

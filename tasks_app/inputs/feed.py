@@ -16,6 +16,7 @@ from tasks_app.domain.scopes import CONTAINER_MARK
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs import changes, makers, staging
 from tasks_app.inputs.data_rights import logs_of_others
+from tasks_app.inputs.event_inputs import with_events
 from tasks_app.inputs.file_groups import (
     Numbers,
     UngroupedError,
@@ -199,8 +200,7 @@ def _feed_files(
     if again:
         pages = _noting(pages, seen)
     chosen: Iterable[list[FileInfo]] = select(pages, wishes, PAGE)
-    if slicer is None and task.events_a_file and dataset.master_id is None:
-        chosen = ([f._replace(events=task.events_a_file) for f in page] for page in chosen)
+    chosen = with_events(task, dataset, chosen, is_sliced=slicer is not None)
     number = count(dataset.files + 1)
     if numbers is not None:
         fed = _feed_groups(task, dataset, target, now, portion, chosen, numbers, number)

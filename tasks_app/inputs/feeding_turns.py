@@ -12,6 +12,7 @@ from jedisite.vocabulary.words import plural
 from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.inputs import changes, input_wishes, locality, schedules, staging
 from tasks_app.inputs.awaited_inputs import inputs_of, totals, what_is_awaited, why_nothing
+from tasks_app.inputs.event_inputs import EventsUnknownError
 from tasks_app.inputs.feed import (
     CannotFeedError,
     NothingToDoError,
@@ -62,7 +63,7 @@ def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
         return _wait(task, exc)
     except NothingToDoError as exc:
         return _nothing_to_do(task, str(exc))
-    except (CannotFeedError, staging.NoDiskError) as exc:
+    except (CannotFeedError, EventsUnknownError, staging.NoDiskError) as exc:
         return _give_up(task, str(exc))
     claims.release_task(task_id, fence)
     news = totals(task_id) != before

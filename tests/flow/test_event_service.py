@@ -21,10 +21,36 @@ from tasks_app.generation.task_turns import take_turn
 from tasks_app.generation.throttle import Throttle
 from tasks_app.generation.turn_facts import read_turn
 from tasks_app.lifecycle import claims
-from tasks_app.models import Dataset, File, FileRetry, Job, JobOutputReport, JobParams, JobStatusLog, Task
+from tasks_app.models import (
+    CatalogueFile,
+    Dataset,
+    File,
+    FileRetry,
+    Job,
+    JobOutputReport,
+    JobParams,
+    JobStatusLog,
+    Task,
+)
+from tasks_app.params.faults import ParamErrors
+from tasks_app.params.schema import parse
 from tasks_app.scouts.scout_sample import samples_of
+from tasks_app.submission.known_names import check_inputs
 from tests.flow.balance import assert_books_balance
-from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, settle, status, submit, task, wake
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    add_queue,
+    jobs,
+    look_again,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+    wake,
+)
 from tests.flow.pilot import Pilot
 from tests.flow.test_commands import command
 
@@ -298,14 +324,76 @@ def test_events_of_files_that_are_tried_again_can_be_discarded() -> None:
     assert [one[5] for one in blocks(made)] == [DISCARDED, DONE], "the other file is not tried again"
 
 
-def test_a_file_with_an_unknown_number_of_events_breaks_the_task_with_a_sentence() -> None:
-    add_dataset("lab.in", 1)
-    made = ready(by_ranges(nEventsPerInputFile=None, useRealNumEvents=True))
-    generate()
-    assert status(made) == "tobroken" and not Event.objects.exists()
-    assert "lab.in.00000 cannot be cut into ranges: how many events it has is not known" in (
-        task(made).error_dialog or ""
-    )
+KNOWS = {"nEventsPerInputFile": None, "useRealNumEvents": True}
+FINE = {"nEventsPerWorker": None, "fineGrainedProc": True}
+
+
+def refused(params: dict[str, Any]) -> dict[str, str]:
+    """The fields that the door refuses, with its sentences."""
+    with pytest.raises(ParamErrors) as caught:
+        check_inputs(parse(params), "ada", None)
+    return {error.field: error.message for error in caught.value.errors}
+
+
+@pytest.mark.parametrize("kind", [{}, FINE])
+def test_a_task_whose_files_have_no_number_of_events_is_refused_at_the_door(kind: dict[str, Any]) -> None:
+    add_dataset("lab.in", 2)
+    (said,) = refused(by_ranges(**KNOWS, **kind)).items()
+    assert said[0].endswith(".dataset")
+    assert "lab.in.00000 cannot be cut into ranges: how many events it has is not known; register the number" in said[1]
+
+
+@pytest.mark.parametrize("kind", [{}, FINE])
+def test_more_events_than_a_file_is_known_to_have_are_refused_with_its_name(kind: dict[str, Any]) -> None:
+    add_dataset("lab.in", 1, events=30)
+    add_files("lab.in", [1], events=20)
+    said = refused(by_ranges(**kind))["nEventsPerInputFile"]
+    assert "lab.in.00001 has 20 events, and nEventsPerInputFile says 25" in said
+    ready(by_ranges(**{**kind, "nEventsPerInputFile": 20}))
+    plain = parameters("lab.p", reads("lab.in"), nFilesPerJob=1, nEventsPerInputFile=25)
+    check_inputs(parse(plain), "ada", None)  # only ranges need the events
+
+
+@pytest.mark.parametrize(
+    ("events", "more", "sentence"),
+    [
+        (None, KNOWS, "lab.in.00001 cannot be cut into ranges: how many events it has is not known"),
+        (20, {}, "lab.in.00001 has 20 events, and nEventsPerInputFile says 25"),
+    ],
+)
+def test_files_that_a_task_chooses_are_looked_at_when_they_are_fed(
+    events: int | None, more: dict[str, Any], sentence: str
+) -> None:
+    """The first file has its events: whether another one is among those that are taken is not known at the door."""
+    add_dataset("lab.in", 1, events=25)
+    add_files("lab.in", [1], events=events)
+    check_inputs(parse(by_ranges(nFiles=1, **more)), "ada", None)
+    assert ready(by_ranges("lab.one", nFiles=1, **more))
+    made = submit(by_ranges(nFiles=2, **more))
+    refiner.run()
+    feeder.run()
+    assert status(made) == "tobroken" and sentence in (task(made).error_dialog or "")
+    assert not File.objects.filter(task_id=made, type="input").exists()
+
+
+def test_files_that_come_later_without_events_are_waited_for_with_a_sentence() -> None:
+    add_dataset("lab.in", 1, events=25, open=True)
+    made = submit(by_ranges(**KNOWS, runUntilClosed=True, nChunksToWait=1))
+    refiner.run()
+    feeder.run()
+    assert status(made) == "ready"
+    add_files("lab.in", [1])
+    feed_again()
+    assert "lab.in.00001 cannot be cut into ranges" in (task(made).error_dialog or "")
+    CatalogueFile.objects.update(events=25)
+    feed_again()
+    assert File.objects.filter(task_id=made, type="input").count() == 2
+
+
+def feed_again() -> None:
+    wake()
+    look_again()
+    feeder.run()
 
 
 def test_jobs_of_other_tasks_have_no_jobset_of_their_own() -> None:
