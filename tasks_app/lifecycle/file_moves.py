@@ -271,10 +271,13 @@ def give_attempts(task_id: int, more: int | None = None, groups: Collection[int]
         cursor.execute(
             "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [columns[0]]
         )
+        # The cursor of a dataset whose files are used in an order of their own stands still.
         cursor.execute(
             """WITH counted AS (
                    UPDATE jedi_datasets d SET nfilesfailed = greatest(0, d.nfilesfailed - n.files),
-                          nfilesused = greatest(0, d.nfilesused - n.files), pick_cursor = greatest(d.pick_cursor, n.last)
+                          nfilesused = greatest(0, d.nfilesused - n.files),
+                          pick_cursor = CASE WHEN d.pick_cursor = 0 AND d.nfilesused > 0 THEN 0
+                                             ELSE greatest(d.pick_cursor, n.last) END
                      FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) n (id, files, last)
                     WHERE d.datasetid = n.id RETURNING d.masterid, n.files)
                SELECT coalesce(sum(files) FILTER (WHERE masterid IS NULL), 0) FROM counted""",
@@ -286,7 +289,7 @@ def give_attempts(task_id: int, more: int | None = None, groups: Collection[int]
 def give_up(task_id: int) -> int:
     """Files that wait for an attempt, or to be released, get none: the limit comes down to what was tried, and no attempt
     is made up. They count as released then: a task that scouted holds nothing back any more, and makes a lost output
-    again without having its scouts judged first.
+    again without having its scouts judged first. The cursor stands behind all files then, whatever their order was.
 
     Returns how many files of master inputs that are.
     """
@@ -299,8 +302,12 @@ def give_up(task_id: int) -> int:
                  WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND (status = 'ready' OR {_WAITS}) AND keeptrack = 1
                    AND maxattempt IS NOT NULL AND attemptnr < maxattempt
                    AND (maxfailure IS NULL OR failedattempt < maxfailure)
-                RETURNING datasetid, fileid),
-            counts AS (SELECT datasetid, count(*) AS files, max(fileid) AS last FROM given_up GROUP BY 1),
+                RETURNING datasetid),
+            counts AS (
+                SELECT g.datasetid, g.files,
+                       (SELECT max(c.fileid) FROM jedi_dataset_contents c
+                         WHERE c.jeditaskid = %(task)s AND c.datasetid = g.datasetid) AS last
+                  FROM (SELECT datasetid, count(*) AS files FROM given_up GROUP BY 1) g),
             counted AS (
                 UPDATE jedi_datasets d SET nfilesfailed = nfilesfailed + c.files, nfilesused = nfilesused + c.files,
                        nfilestobeused = greatest(nfilestobeused, nfilesused + c.files),

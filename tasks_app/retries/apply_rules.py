@@ -260,14 +260,14 @@ def _task_of(cursor: psycopg.Cursor[Any], task_id: int, book: RuleBook, merges: 
 
 
 def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
-    """Only files up to the cursor can have been tried."""
+    """Only files up to the cursor can have been tried, or any where it stands still."""
     cursor.execute(
         """SELECT coalesce(sum(r.raised), 0)::bigint, coalesce(sum(d.nfiles), 0)::bigint, coalesce(max(r.highest), 0)
              FROM jedi_datasets d CROSS JOIN LATERAL (
                   SELECT count(*) FILTER (WHERE c.ramcount > %(ram)s) AS raised, max(c.ramcount) AS highest
                     FROM jedi_dataset_contents c
-                   WHERE c.jeditaskid = %(task)s AND c.datasetid = d.datasetid AND c.fileid <= d.pick_cursor
-                     AND c.ramcount > 0) r
+                   WHERE c.jeditaskid = %(task)s AND c.datasetid = d.datasetid AND c.ramcount > 0
+                     AND (c.fileid <= d.pick_cursor OR d.pick_cursor = 0)) r
             WHERE d.jeditaskid = %(task)s AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')""",
         {"task": task_id, "ram": ram},
     )

@@ -59,10 +59,12 @@ def _progress(cursor: psycopg.Cursor[Any], task: Task) -> scouts.ScoutProgress:
     released = sum(m.files_to_be_used for m in masters)
     known = sum(m.files for m in masters)
     cursor.execute(
-        """SELECT count(DISTINCT pandaid), count(DISTINCT pandaid) FILTER (WHERE status IN ('finished', 'partial'))
-             FROM jedi_dataset_contents
-            WHERE jeditaskid = %s AND datasetid = ANY(%s) AND fileid <= %s AND pandaid IS NOT NULL""",
-        [task.id, [m.id for m in masters], max((m.pick_cursor for m in masters), default=0)],
+        # The cursor stands still, at 0, where files are used in an order of their own.
+        """SELECT count(DISTINCT c.pandaid), count(DISTINCT c.pandaid) FILTER (WHERE c.status IN ('finished', 'partial'))
+             FROM jedi_datasets d JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
+            WHERE d.jeditaskid = %s AND d.datasetid = ANY(%s) AND c.pandaid IS NOT NULL
+              AND (c.fileid <= d.pick_cursor OR d.pick_cursor = 0)""",
+        [task.id, [m.id for m in masters]],
     )
     jobs, finished = cursor.fetchone() or (0, 0)
     return scouts.ScoutProgress(

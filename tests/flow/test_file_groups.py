@@ -11,14 +11,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tasks_app.agents import feeder, refiner
+from tasks_app.agents import adder, feeder, refiner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE, Maker
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
 from tasks_app.models import CatalogueFile, Dataset, JobFile, JobParams
+from tasks_app.outcomes.recovery import recover
 from tasks_app.submission import command_queue
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -29,6 +31,7 @@ from tests.flow.driving import (
     look_again,
     parameters,
     reads,
+    settle,
     states,
     status,
     submit,
@@ -347,6 +350,25 @@ def test_a_group_is_released_when_datasets_of_its_container_have_its_files() -> 
     drive(Pilot(once))
     assert (status(first), status(second)) == ("done", "done")
     assert sorted(sorted(inputs(job.id)) for job in jobs(second)) == [["lab.in.00001", "lab.p.a1"], ["lab.p.a0"]]
+
+
+def test_an_output_is_made_again_though_files_of_earlier_blocks_were_given_up() -> None:
+    """Files are used in an order of their own, by which the first ones found may be those that were given up."""
+    add_dataset(A, 4)
+    by_block(A, 1, 1, 2, 2)
+    made = submit(parameters("lab.t", reads(A), respectLB=True, nFilesPerJob=1))
+    settle()
+    pilot = Pilot(failing_on("lab.a.00000"))
+    pilot.work()
+    adder.run()
+    command_queue.give_command(made, "finish", by="ada", parameters={"soft": True})
+    drive(pilot)
+    assert status(made) == "finished"
+    lost = JobFile.objects.get(job_id=jobs(made)[3].id, type="output")
+    recover(made, [lost.lfn], by="ada")
+    assert_books_balance("when the output is lost")
+    drive(pilot)
+    assert (status(made), dataset(made).files_finished) == ("finished", 3)
 
 
 def test_scouts_take_whole_luminosity_blocks() -> None:

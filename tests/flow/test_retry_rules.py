@@ -174,9 +174,10 @@ def test_when_many_files_need_more_memory_the_whole_task_gets_it() -> None:
     assert last.reason == "3 of 10 input files needed more than 1000 MB, so the whole task gets 2000 MB"
 
 
-def test_the_whole_task_counts_files_of_earlier_batches() -> None:
+@pytest.mark.parametrize("more", [{}, {"respectLB": True}], ids=["as they come", "in an order of their own"])
+def test_the_whole_task_counts_files_of_earlier_batches(more: dict[str, Any]) -> None:
     rule(1235, "increase_memory")
-    made = running(10)
+    made = running(10, **more)
     left = Pilot().fetch(3)
     for expected, job in zip((1000, 1000, 2000), left, strict=True):
         fail(job, MEMORY)

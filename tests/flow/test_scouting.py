@@ -188,8 +188,9 @@ def test_too_few_scouts_that_succeed_break_a_task_that_asks_for_more() -> None:
     assert task(made).error_dialog == "7 of 10 input files of scouts succeeded (70 %), 80 % are needed"
 
 
-def test_half_of_the_scouts_are_enough_after_ten_minutes() -> None:
-    made = scouting_task()
+@pytest.mark.parametrize("more", [{}, {"respectLB": True}], ids=["as they come", "in an order of their own"])
+def test_half_of_the_scouts_are_enough_after_ten_minutes(more: dict[str, Any]) -> None:
+    made = scouting_task(**more)
     now = datetime.now(UTC)
     post_processor.run(now=now)
     pilot = Pilot()
