@@ -36,6 +36,7 @@ class Progress:
 
     `failed` get no attempt more, `missing` are lost or were never there; `tried`: jobs of the task have failed, else the
     failed files were given up before any failed; `removed`: somebody took them out, so that they count in nothing else.
+    `unit` is what is counted, where it is not files.
     """
 
     total: int = 0
@@ -45,6 +46,7 @@ class Progress:
     missing: int = 0
     tried: bool = True
     removed: int = 0
+    unit: str = "file"
 
     @property
     def failed_word(self) -> str:
@@ -79,7 +81,7 @@ class Progress:
     def label(self) -> str:
         if not self.total:
             return "No input files are known yet"
-        text = f"{words.count(self.finished)} of {words.plural(self.total, 'file')} finished"
+        text = f"{words.count(self.finished)} of {words.plural(self.total, self.unit)} finished"
         if self.failed:
             text += f", {words.count(self.failed)} {self.failed_word}"
         if self.missing:

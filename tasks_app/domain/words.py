@@ -16,6 +16,10 @@ TONES: Final[Mapping[str, str]] = {
     # work goes on
     **dict.fromkeys(("scouting", "scouted", "running", "prepared", "picked", "working"), "run"),
     **dict.fromkeys(("sent", "starting", "transferring", "merging", "active"), "run"),
+    # workflows and their packages
+    **dict.fromkeys(("launched",), "run"),
+    **dict.fromkeys(("successful",), "ok"),
+    **dict.fromkeys(("held",), "warn"),
     # shares
     **dict.fromkeys(("on target",), "ok"),
     **dict.fromkeys(("over target",), "run"),
@@ -30,7 +34,7 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "late", "refused"), "bad"),
     **dict.fromkeys(("fatal", "corrupted", "no attempt left"), "bad"),
     # taken out
-    **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "discarded", "closed"), "off"),
+    **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "canceled", "discarded", "closed"), "off"),
     **dict.fromkeys(("brokeroff", "removed", "nooutput", "inactive", "expired", "revoked"), "off"),
     # answers of gates and brokers
     "yes": "ok",

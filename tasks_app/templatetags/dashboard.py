@@ -30,6 +30,7 @@ NAVIGATION = (
     ("overview", "Overview", "o"),
     ("tasks", "Tasks", "t"),
     ("jobs", "Jobs", "j"),
+    ("workflows", "Workflows", "f"),
     ("errors", "Errors", "e"),
     ("sites", "Sites", "s"),
     ("brokerage", "Brokerage", "b"),

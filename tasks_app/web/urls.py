@@ -15,6 +15,7 @@ from tasks_app.web.shares import share_pages, work_queue_pages
 from tasks_app.web.sites import site_page, site_pages
 from tasks_app.web.tasks import doing, histograms, task_inputs, task_pages, task_tabs, timelines
 from tasks_app.web.users import user_pages
+from tasks_app.web.workflows import checking, line_pages, workflow_doing, workflow_pages
 
 app_name = "dashboard"
 urlpatterns = [
@@ -41,6 +42,14 @@ urlpatterns = [
     path("tasks/<int:task_id>/histograms/", histograms.task_histograms, name="task-histograms"),
     path("tasks/<int:task_id>/histograms/<int:file_id>/", histograms.histogram_page, name="histogram"),
     path("tasks/<int:task_id>/errors/", error_pages.task_errors, name="task-errors"),
+    path("workflows/", workflow_pages.workflow_list, name="workflows"),
+    path("workflows/check/", checking.workflow_check, name="workflow-check"),
+    path("workflows/packages/bulk/", workflow_doing.workflow_packages_bulk, name="workflow-packages-bulk"),
+    path("workflows/<int:workflow_id>/", workflow_pages.workflow_page, name="workflow"),
+    path("workflows/<int:workflow_id>/dagman/", workflow_pages.workflow_dagman, name="workflow-dagman"),
+    path("workflows/<int:workflow_id>/packages/", line_pages.workflow_packages, name="workflow-packages"),
+    path("workflows/<int:workflow_id>/lines/<path:line>/", line_pages.workflow_line, name="workflow-line"),
+    path("workflows/<int:workflow_id>/do/<slug:name>/", workflow_doing.workflow_do, name="workflow-do"),
     path("errors/", error_pages.error_list, name="errors"),
     path("errors/pivot/", pivot_page.error_pivot, name="errors-pivot"),
     path("errors/jobs/", error_pages.error_jobs, name="errors-jobs"),

@@ -40,26 +40,39 @@ class Dropped:
     jobs: tuple[int, ...]
 
 
-@transaction.atomic
 def drop_line(workflow_id: int, line: str, *, caller: Caller, reason: str = "", preview: bool = False) -> Dropped:
     """Drop a line, such as `001/002`; with `preview` only say what that would do.
 
     Raises CannotDropError, and then writes nothing.
     """
+    return drop_lines(workflow_id, [line], caller=caller, reason=reason, preview=preview)
+
+
+@transaction.atomic
+def drop_lines(
+    workflow_id: int, lines: Collection[str], *, caller: Caller, reason: str = "", preview: bool = False
+) -> Dropped:
+    """Drop several lines at once. Of those of which every package has ended nothing is dropped.
+
+    Raises CannotDropError, also when that holds for all of them, and then writes nothing.
+    """
     workflow = held_workflow(workflow_id)
     if not caller.may_command(workflow.owner):
         raise CannotDropError(f"Workflow {workflow_id} belongs to {workflow.owner}; you may not command it.")
     _, graph = definition_of(workflow)
-    indexes = [node.index for node in graph.nodes if node.line_path == line]
-    if not indexes:
-        raise CannotDropError(f"Workflow {workflow_id} has no line {line[:20]}; lines are written as 001/002.")
+    there = {node.line_path for node in graph.nodes}
+    if unknown := [line for line in lines if line not in there]:
+        raise CannotDropError(f"Workflow {workflow_id} has no line {unknown[0][:20]}; lines are written as 001/002.")
+    wanted = set(lines)
+    indexes = [node.index for node in graph.nodes if node.line_path in wanted]
     facts = {fact.path: fact for fact in package_facts(workflow)}
     by_index = [facts[node.path] for node in graph.nodes]
     done = [at for at, fact in enumerate(by_index) if fact.status is PackageStatus.SUCCESSFUL]
     gone = [at for at, fact in enumerate(by_index) if fact.status is PackageStatus.CANCELED]
     found = drop(graph, indexes, successful=done, canceled=gone)
     if not found.canceled:
-        raise CannotDropError(f"Every package of the line {line} has ended: nothing is left to be dropped.")
+        which = f"the line {next(iter(lines))}" if len(lines) == 1 else f"these {len(lines)} lines"
+        raise CannotDropError(f"Every package of {which} has ended: nothing is left to be dropped.")
     canceled = [by_index[at] for at in found.canceled]
     dropped = Dropped(
         tuple(fact.path for fact in canceled),
@@ -68,7 +81,7 @@ def drop_line(workflow_id: int, line: str, *, caller: Caller, reason: str = "", 
     )
     if not preview:
         removed = {path: list(names) for path, names in dropped.removed.items()}
-        details = {"line": line, "canceled": list(dropped.canceled), "removed": removed}
+        details = {"line": ", ".join(lines), "canceled": list(dropped.canceled), "removed": removed}
         audit.record(caller.name, "drop", "workflow", workflow_id, reason=reason, details=details)
         _carry_out(workflow, graph, canceled, {*gone, *found.canceled}, caller, reason)
     return dropped

@@ -1,9 +1,10 @@
-"""What the packages of a workflow do now, read from the files and jobs of its tasks: three queries, however many there are."""
+"""What the packages of workflows do now, read from the files and jobs of their tasks: four queries, however many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from jedisite.database.sql import hot_cursor, numbers
@@ -19,7 +20,7 @@ _BROKEN_TASKS: Final = frozenset({TaskStatus.TOBROKEN, TaskStatus.BROKEN, TaskSt
 _READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT NULL AND c.status <> 'removed'"
 # ruff: noqa: S608 - every piece is a constant of ours
 _GROUPS: Final = f"""
-SELECT g.*, j.jobstatus, j.computingsite FROM (
+SELECT g.*, j.jobstatus, j.computingsite, j.creationtime FROM (
     SELECT c.jeditaskid, c.boundaryid, bool_and(c.status = '{FileStatus.FINISHED}') AS finished,
            bool_or(c.status = '{FileStatus.READY}' AND c.keeptrack = 1
                    AND (c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)) AS spent,
@@ -47,7 +48,8 @@ SELECT f.jeditaskid, b.boundaryid, f.reason, count(*) FROM failed f
 
 @dataclass(frozen=True, slots=True)
 class PackageFact:
-    """One package: its state, the job that has it or had it last, where that runs, and how often it failed for which reason."""
+    """One package: its state, the job that has it now, where that runs and since when it is there, and how often the package
+    failed for which reason."""
 
     path: str
     software: str
@@ -56,11 +58,17 @@ class PackageFact:
     job_id: int | None = None
     site: str = ""
     failures: Mapping[str, int] = field(default_factory=dict)
+    since: datetime | None = None
 
 
 def package_facts(workflow: Workflow) -> list[PackageFact]:
     """All packages of a workflow, in order."""
-    rows = list(WorkflowPackage.objects.filter(workflow=workflow).order_by("pk"))
+    return facts_by_workflow([workflow.pk])[workflow.pk]
+
+
+def facts_by_workflow(numbers_of: Collection[int]) -> dict[int, list[PackageFact]]:
+    """All packages of each of these workflows, in order."""
+    rows = list(WorkflowPackage.objects.filter(workflow_id__in=numbers_of).order_by("pk"))
     tasks = sorted({row.task_id for row in rows if row.task_id is not None})
     groups: dict[tuple[int, int], tuple[Any, ...]] = {}
     failures: dict[tuple[int, int], dict[str, int]] = {}
@@ -76,7 +84,10 @@ def package_facts(workflow: Workflow) -> list[PackageFact]:
                 "SELECT jeditaskid, status FROM jedi_tasks WHERE jeditaskid = ANY(%s::bigint[])", [numbers(tasks)]
             )
             states = dict(cursor.fetchall())
-    return [_fact(row, groups, failures, states) for row in rows]
+    found: dict[int, list[PackageFact]] = {number: [] for number in numbers_of}
+    for row in rows:
+        found[row.workflow_id].append(_fact(row, groups, failures, states))
+    return found
 
 
 def _fact(
@@ -86,9 +97,9 @@ def _fact(
     states: Mapping[int, str],
 ) -> PackageFact:
     key = (row.task_id or 0, row.boundary if row.boundary is not None else -1)
-    finished, spent, job, job_status, site = groups.get(key, (False, False, None, None, None))
+    finished, spent, job, job_status, site, since = groups.get(key, (False, False, None, None, None, None))
     status = _status(row, bool(finished), bool(spent), job_status, job, states.get(row.task_id or 0, ""))
-    return PackageFact(row.path, row.software, status, row.task_id, job, site or "", failures.get(key, {}))
+    return PackageFact(row.path, row.software, status, row.task_id, job, site or "", failures.get(key, {}), since)
 
 
 def _status(

@@ -37,6 +37,7 @@ from tasks_app.models import (
     Task,
     TaskStatusLog,
     Worker,
+    WorkflowPackage,
 )
 from tasks_app.templatetags.dashboard import TABS
 from tasks_app.web.urls import urlpatterns
@@ -44,6 +45,7 @@ from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB
 from tests.ended_jobs import note_failed
 from tests.events_app.busy_ranges import fill
+from tests.tasks_app.web.workflows.some_workflows import LARGE, in_part, stored
 from tests.thorough import FULL
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ LEFT_OUT = {
     "view-save",
     "view-change",
     "metrics",
+    "workflow-dagman",
     "agent-action",
     "error-classify",
     "share-targets-change",
@@ -192,6 +195,8 @@ def addresses(
     audit.record("grace", "pause", "agent", "feeder", reason="database at work")
     StorageEndpoint.objects.get_or_create(name="DISK", defaults={"site_name": "A"})
     kind = ErrorFingerprint.objects.earliest("id")
+    workflow, large = in_part(), stored(LARGE)
+    package = WorkflowPackage.objects.filter(workflow=workflow).earliest("pk").pk
     for agent in (samples, attention):
         agent.run()
     return {
@@ -216,6 +221,13 @@ def addresses(
         "jobs-compare": [f"/jobs/compare/?ids={job},{job + 1}"],
         "job-do": [f"/jobs/{FIRST_JOB}/do/kill/"],
         "jobs-bulk": [f"/jobs/bulk/?query=task%3D{task}"],
+        "workflows": ["/workflows/?view=all", "/workflows/?name=nothing-has-this-name"],
+        "workflow": [f"/workflows/{workflow.pk}/", f"/workflows/{large.pk}/"],
+        "workflow-line": [f"/workflows/{workflow.pk}/lines/001/001/", f"/workflows/{workflow.pk}/lines/002/001/"],
+        "workflow-packages": [f"/workflows/{workflow.pk}/packages/?view=all"],
+        "workflow-do": [f"/workflows/{workflow.pk}/do/{act}" for act in ("retry/", "priority/", "drop/?line=001/002")],
+        "workflow-packages-bulk": [f"/workflows/packages/bulk/?command=drop&ids={package}"],
+        "workflow-check": ["/workflows/check/"],
         "errors": ["/errors/"],
         "errors-pivot": ["/errors/pivot/"],
         "errors-jobs": ["/errors/jobs/"],

@@ -38,7 +38,7 @@ from tasks_app.api.v2.why_resources import (
     TaskWhyViewSet,
     VerdictViewSet,
 )
-from tasks_app.api.v2.workflow_resources import WorkflowCommandViewSet, WorkflowViewSet
+from tasks_app.api.v2.workflow_resources import WorkflowCommandViewSet, WorkflowPackageViewSet, WorkflowViewSet
 
 register_converter(IdConverter, "bigint")
 
@@ -147,6 +147,11 @@ urlpatterns = [
     path("api/v2/transfer-rules/<bigint:pk>/", TransferRuleViewSet.as_view(ONE), name="transfer-rule"),
     path("api/v2/workflows/", WorkflowViewSet.as_view(LIST_AND_CREATE), name="workflows"),
     path("api/v2/workflows/<bigint:pk>/", WorkflowViewSet.as_view(ONE), name="workflow"),
+    path(
+        "api/v2/workflows/<bigint:workflow_id>/packages/",
+        WorkflowPackageViewSet.as_view(LIST),
+        name="workflow-packages",
+    ),
     path("api/v2/workflows/<bigint:pk>/commands/", WorkflowCommandViewSet.as_view(CREATE), name="workflow-commands"),
     path("api/v2/work-queues/", grid_resources.WorkQueueViewSet.as_view(LIST), name="work-queues"),
     path("api/v2/attention/", AttentionViewSet.as_view(LIST), name="attention"),

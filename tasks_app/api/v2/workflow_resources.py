@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import django_filters
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status
@@ -12,17 +11,18 @@ from rest_framework.response import Response
 
 from jedisite.identity.callers import Right
 from jedisite.vocabulary.words import sentence
+from jedisite.web.paging import OldestFirst
 from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
 from tasks_app.api.v2.base import Lists, Resource, StrictSerializer, one_of
 from tasks_app.api.v2.bulk_commands import RefusedSerializer
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
-from tasks_app.lists.filtersets import text
-from tasks_app.models import Workflow
+from tasks_app.models import Workflow, WorkflowPackage
 from tasks_app.params.acts import HIGHEST_PRIORITY
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.document_fields import MOST_STAGES
@@ -31,23 +31,18 @@ from tasks_app.workflows.rules.workflow_document import as_document
 from tasks_app.workflows.rules.workflow_text import LONGEST_TEXT
 from tasks_app.workflows.submitting_workflows import submit_workflow
 from tasks_app.workflows.workflow_acts import COMMANDS, CannotActError, act_on_workflow
+from tasks_app.workflows.workflow_columns import WORKFLOWS, WorkflowFilter
+from tasks_app.workflows.workflow_states import WorkflowState, with_states
 
 DROP = "drop"
 
 
-class WorkflowFilter(django_filters.FilterSet):
-    owner = text("owner", 128, "Owner")
-    name = text("name", 100, "Name")
-
-    class Meta:
-        model = Workflow
-        fields: list[str] = []
-
-
 class WorkflowRowSerializer(serializers.ModelSerializer[Workflow]):
+    state = serializers.ChoiceField(choices=[one.value for one in WorkflowState], read_only=True)
+
     class Meta:
         model = Workflow
-        fields = ["id", "name", "owner", "submitted", "container"]
+        fields = ["id", "name", "owner", "state", "submitted", "container"]
 
 
 class PackageSerializer(serializers.Serializer[Any]):
@@ -135,11 +130,14 @@ class WorkflowAnswerSerializer(serializers.Serializer[Any]):
 )
 class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     rights = {"list": Right.READ, "retrieve": Right.READ, "create": Right.SUBMIT}
-    queryset = Workflow.objects.all()
+    queryset = with_states(Workflow.objects.all())
     filterset_class = WorkflowFilter
+    columns = WORKFLOWS
+    small_orderings = ("name", "owner", "submitted")
 
     def get_queryset(self) -> Any:
-        return Workflow.objects.defer("definition") if self.action == "list" else Workflow.objects.all()
+        found = super().get_queryset()
+        return found.defer("definition") if self.action == "list" else found
 
     def get_serializer_class(self) -> Any:
         return WorkflowRowSerializer if self.action == "list" else WorkflowSerializer
@@ -158,15 +156,44 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         given = body.validated_data
         try:
             document = given["definition"] if "definition" in given else as_document(read_definition(given["text"])[0])
-            workflow = submit_workflow(document, self.caller)
+            number = submit_workflow(document, self.caller).pk
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         except SubmissionRefusedError as exc:
             raise Conflict(sentence(exc)) from exc
-        location = reverse("api-v2:workflow", kwargs={"pk": workflow.pk})
+        workflow = self.get_queryset().get(pk=number)
+        location = reverse("api-v2:workflow", kwargs={"pk": number})
         return Response(
             WorkflowSerializer(workflow).data, status=status.HTTP_201_CREATED, headers={"Location": location}
         )
+
+
+class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
+    class Meta:
+        model = WorkflowPackage
+        fields = ["id", "path", "software", "task_id", "boundary", "is_canceled"]
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Packages of a workflow",
+        description="In the order of stage, line and place. What they do now, their jobs and their failures are `columns` to "
+        "choose.",
+    )
+)
+class WorkflowPackageViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = with_places(WorkflowPackage.objects.all())
+    serializer_class = WorkflowPackageSerializer
+    filterset_class = PackageFilter
+    pagination_class = OldestFirst
+    columns = PACKAGES
+
+    def get_queryset(self) -> Any:
+        if getattr(self, "swagger_fake_view", False):
+            return super().get_queryset()
+        one_of(Workflow.objects.only("id"), self.kwargs["workflow_id"])
+        return super().get_queryset().filter(workflow_id=self.kwargs["workflow_id"])
 
 
 class WorkflowCommandViewSet(Resource):

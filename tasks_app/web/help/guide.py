@@ -82,6 +82,17 @@ GUIDE: Final = (
         "pictures/why.png",
     ),
     Entry(
+        "workflows",
+        "Workflows",
+        "workflows",
+        (
+            "Jobs of several steps. The page of a workflow says what it does and waits for, draws its packages as a "
+            "graph with the longest chain that is left, and has the same as a table. Each package leads to the story "
+            "of its line: what it reads, the jobs that tried it, their failures, and what it wrote. A definition can "
+            "be checked, and its graph drawn, before anything runs.",
+        ),
+    ),
+    Entry(
         "errors",
         "Errors",
         "errors",

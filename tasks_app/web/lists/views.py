@@ -20,6 +20,7 @@ MOST_VIEWS = 200
 PAGES = (
     "tasks",
     "jobs",
+    "workflows",
     "sites",
     "workers",
     "queues",

@@ -17,7 +17,7 @@ from brokerage_app.models import Queue
 from jedisite.identity.callers import Right, needs
 from jedisite.identity.people import accounts_named
 from tasks_app.ddm.local_storage import container_name
-from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task
+from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task, Workflow
 from tasks_app.web.frame import keyset_pages
 from tasks_app.web.lists.misspelt import takes
 
@@ -57,6 +57,8 @@ def _by_number(text: str) -> Iterator[Hit]:
         return
     for task in Task.objects.filter(pk=wanted).only("id", "name", "status"):
         yield Hit("task", str(task.id), f"{task.name or ''} ({task.status})", reverse("dashboard:task", args=[task.id]))
+    for number, name, owner in Workflow.objects.filter(pk=wanted).values_list("id", "name", "owner"):
+        yield Hit("workflow", str(number), f"{name} of {owner}", reverse("dashboard:workflow", args=[number]))
     for model in (Job, JobArchive):
         for status in model.objects.filter(pk=wanted).values_list("status", flat=True):
             yield Hit("job", str(wanted), status, reverse("dashboard:job", args=[wanted]))
@@ -66,6 +68,9 @@ def _by_name(text: str) -> Iterator[Hit]:
     named = Task.objects.filter(name=text).order_by("-id").values_list("id", "status", "user")
     for task, status, user in named[:MOST_OF_A_KIND]:
         yield Hit("task", text, f"{task}, {status}, of {user}", reverse("dashboard:task", args=[task]))
+    workflows = Workflow.objects.filter(name=text).order_by("-id").values_list("id", "owner")
+    for number, owner in workflows[:MOST_OF_A_KIND]:
+        yield Hit("workflow", text, f"{number}, of {owner}", reverse("dashboard:workflow", args=[number]))
     sites = Queue.objects.filter(Q(name__iexact=text) | Q(site_name__iexact=text)).order_by("name")
     for name, status in sites.values_list("name", "status")[:MOST_OF_A_KIND]:
         yield Hit("site", name, status, reverse("dashboard:site", args=[name]))

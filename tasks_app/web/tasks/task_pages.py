@@ -35,6 +35,7 @@ from tasks_app.web.tasks import page_queries, scout_words, sentences
 from tasks_app.web.tasks.folding import latest_lines
 from tasks_app.web.tasks.histograms import ENDING
 from tasks_app.web.tasks.task_listing import LISTING
+from tasks_app.workflows.places_of_tasks import is_of_workflow, place_of_task
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -66,6 +67,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         has_histograms=Exists(histograms),
         has_removed=Exists(removed_files.commands_on([task_id])),
         goal_due=goals.next_look(),
+        is_of_workflow=is_of_workflow(),
     )
     task = get_object_or_404(tasks, pk=task_id)
     unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
@@ -120,6 +122,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "rule_effects": page_queries.rule_effects(task_id),
         "params": submitted.params if submitted is not None else None,
         "schedule": schedule,
+        "place": place_of_task(task_id) if task.is_of_workflow else None,  # type: ignore[attr-defined]
         "has_histograms": task.has_histograms,  # type: ignore[attr-defined]
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
         "buttons": command_buttons.buttons(task, caller_of(request)),

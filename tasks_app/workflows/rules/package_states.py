@@ -76,8 +76,11 @@ def launchable(definition: Definition, graph: Graph, states: Sequence[PackageSta
     All that a package waits for must have succeeded or be canceled: what a canceled package would have written is no longer
     an input of those that may still run (see `line_drops`).
     """
-    if definition.hold:
-        return []
+    return [] if definition.hold else launchable_in(graph, states)
+
+
+def launchable_in(graph: Graph, states: Sequence[PackageStatus]) -> list[int]:
+    """The packages that wait for no other one, by index, when nothing is on hold."""
     return [
         node.index
         for node in graph.nodes
@@ -98,10 +101,7 @@ def summary(graph: Graph, states: Sequence[PackageStatus], *, hold: bool = False
         return "running"
     if hold:
         return "held"
-    can_go_on = any(
-        states[node.index] is _P.UNSCHEDULED and all(states[parent] in ENDED for parent in graph.parents[node.index])
-        for node in graph.nodes
-    )
+    can_go_on = launchable_in(graph, states)
     if can_go_on:
         return "running" if any(state is not _P.UNSCHEDULED for state in states) else "waiting"
     return "failed" if _P.FAILED in states else "waiting"

@@ -117,6 +117,12 @@ TABLES: dict[str, dict[str, str]] = {
         "destination": "'DISK'",
     },
     "workflows": {"owner": "'ada'", "name": "'w' || i"},
+    "workflow_packages": {
+        "workflow_id": "(SELECT min(id) FROM workflows)",
+        "path": "'001/00' || i || '/001'",
+        "software": "'A'",
+        "is_canceled": "i % 2 = 0",
+    },
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }
 NEEDED = {"files/": {"lfn": "same"}}
@@ -151,7 +157,10 @@ def lists() -> Iterator[tuple[str, type[Any]]]:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT min(datasetid) FROM jedi_datasets")
                 (dataset,) = cursor.fetchone()
-            for name, value in (("task_id", TASK), ("dataset_id", dataset), ("job_id", 1), ("name", "feeder")):
+                cursor.execute("SELECT min(id) FROM workflows")
+                (workflow,) = cursor.fetchone()
+            numbers = {"task_id": TASK, "dataset_id": dataset, "job_id": 1, "workflow_id": workflow}
+            for name, value in (*numbers.items(), ("name", "feeder")):
                 path = re.sub(rf"<\w+:{name}>", str(value), path)
             yield path, view
 

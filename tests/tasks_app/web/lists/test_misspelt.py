@@ -13,7 +13,7 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, Queue
-from tasks_app.models import Dataset, ErrorFingerprint, Task
+from tasks_app.models import Dataset, ErrorFingerprint, Task, Workflow
 from tasks_app.web.lists.misspelt import ALWAYS
 from tasks_app.web.urls import urlpatterns
 
@@ -27,7 +27,8 @@ def boss(client: Client, db: None) -> Client:
 
 
 def addresses(task: Task, dataset: Dataset) -> Iterator[tuple[str, str]]:
-    numbers = {"task_id": task.id, "dataset_id": dataset.id, "file_id": 1, "job_id": 1}
+    workflow = Workflow.objects.create(name="w", owner="ada", definition={})
+    numbers = {"task_id": task.id, "dataset_id": dataset.id, "file_id": 1, "job_id": 1, "workflow_id": workflow.pk}
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern) and pattern.name
         names = pattern.pattern.converters
