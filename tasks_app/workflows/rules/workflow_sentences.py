@@ -73,7 +73,7 @@ def _succeeded(by: Mapping[PackageStatus, int], total: int) -> str:
         return ""
     if done == total:
         return "Its only package has succeeded." if total == 1 else f"All {plural(total, 'package')} have succeeded."
-    return f"{plural(done, 'package')} of {thousands(total)} {has} succeeded."
+    return f"{thousands(done)} of {plural(total, 'package')} {has} succeeded."
 
 
 def _at_work(facts: WorkflowFacts, by: Mapping[PackageStatus, int]) -> str:

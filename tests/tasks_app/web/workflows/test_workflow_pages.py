@@ -61,7 +61,7 @@ def test_the_graph_and_its_table_say_the_same(reader: Client, django_assert_max_
         page = reader.get(f"/workflows/{workflow.pk}/")
     text = text_of(page)
     assert (
-        "1 package of 3 has succeeded. Package 001/002/001 (A) has failed, once with “&lt;b&gt;broke&lt;/b&gt;”, and "
+        "1 of 3 packages has succeeded. Package 001/002/001 (A) has failed, once with “&lt;b&gt;broke&lt;/b&gt;”, and "
         "1 package waits for it. Retry it, or drop its line." in text
     )
     assert text.count('<rect class="box"') == 3 and text.count('<path class="arrow') == 2
