@@ -50,6 +50,7 @@ TABS: Final = (
     ("task-timeline", "Timeline"),
     ("task-jobs", "Jobs"),
     ("task-inputs", "Files"),
+    ("task-outputs", "Outputs"),
     ("task-errors", "Errors"),
     ("task-sites", "Sites"),
     ("task-scouts", "Scouts"),

@@ -13,7 +13,7 @@ from tasks_app.web.overview import attention_pages, overview
 from tasks_app.web.search import search_pages
 from tasks_app.web.shares import share_pages, work_queue_pages
 from tasks_app.web.sites import site_page, site_pages
-from tasks_app.web.tasks import doing, histograms, task_inputs, task_pages, task_tabs, timelines
+from tasks_app.web.tasks import doing, histograms, task_inputs, task_outputs, task_pages, task_tabs, timelines
 from tasks_app.web.users import user_pages
 from tasks_app.web.workflows import checking, line_pages, workflow_doing, workflow_pages
 
@@ -29,6 +29,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/what-if/", whatif_pages.task_what_if, name="task-what-if"),
     path("tasks/compare/", task_tabs.task_compare, name="task-compare"),
     path("tasks/<int:task_id>/inputs/", task_inputs.task_inputs, name="task-inputs"),
+    path("tasks/<int:task_id>/outputs/", task_outputs.task_outputs, name="task-outputs"),
     path("tasks/<int:task_id>/jobs/", task_tabs.task_jobs, name="task-jobs"),
     path("tasks/<int:task_id>/sites/", task_tabs.task_sites, name="task-sites"),
     path("tasks/<int:task_id>/scouts/", task_tabs.task_scouts, name="task-scouts"),

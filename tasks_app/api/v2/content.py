@@ -13,6 +13,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions
 
 from jedisite.identity.callers import Right
+from jedisite.vocabulary.roles import Caller
 from jedisite.web.problems import Conflict, json_problem
 from tasks_app.api.v2.base import Resource, one_of
 from tasks_app.ddm import fetching
@@ -54,11 +55,7 @@ class FileContentViewSet(Resource):
     def retrieve(self, request: Any, pk: int) -> HttpResponseBase:
         file = one_of(File, pk)
         task = one_of(Task, file.task_id)
-        if not self.caller.may_fetch(task.user, task.working_group):
-            raise exceptions.PermissionDenied(
-                f"Task {task.id} belongs to {task.user}; its files are for its owner, managers and members of its "
-                "working group, shifters, production and administrators."
-            )
+        check_may_fetch(self.caller, task)
         try:
             with ExitStack() as stack:
                 opened = fetching.open_made(file)
@@ -73,6 +70,15 @@ class FileContentViewSet(Resource):
             raise LogReadTookTooLong(str(exc)) from exc
         except fetching.NotSentError as exc:
             raise Conflict(str(exc)) from exc
+
+
+def check_may_fetch(caller: Caller, task: Task) -> None:
+    """Raises PermissionDenied unless the caller may have the files that the task has made."""
+    if not caller.may_fetch(task.user, task.working_group):
+        raise exceptions.PermissionDenied(
+            f"Task {task.id} belongs to {task.user}; its files are for its owner, managers and members of its "
+            "working group, shifters, production and administrators."
+        )
 
 
 def _answer(request: Any, opened: fetching.Opened, account: str) -> HttpResponseBase:

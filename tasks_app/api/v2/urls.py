@@ -24,6 +24,7 @@ from tasks_app.api.v2.content import FileContentViewSet
 from tasks_app.api.v2.lost_files import LostFilesViewSet
 from tasks_app.api.v2.me import MeViewSet
 from tasks_app.api.v2.message_resources import MessageViewSet
+from tasks_app.api.v2.output_zip import OutputZipViewSet
 from tasks_app.api.v2.queue_status import QueueHistoryViewSet, QueueStatusViewSet
 from tasks_app.api.v2.sample_resources import SampleViewSet
 from tasks_app.api.v2.share_resources import ShareViewSet
@@ -97,6 +98,7 @@ urlpatterns = [
         "api/v2/tasks/<bigint:task_id>/datasets/", data_resources.TaskDatasetViewSet.as_view(LIST), name="task-datasets"
     ),
     path("api/v2/tasks/<bigint:task_id>/files/", data_resources.TaskFileViewSet.as_view(LIST), name="task-files"),
+    path("api/v2/tasks/<bigint:task_id>/outputs.zip", OutputZipViewSet.as_view(ONE), name="task-outputs-zip"),
     path("api/v2/tasks/<bigint:task_id>/jobs/", job_resources.TaskJobViewSet.as_view(LIST), name="task-jobs"),
     path(
         "api/v2/tasks/<bigint:task_id>/subjobs/",

@@ -27,7 +27,7 @@ from tasks_app.web.tasks import task_facts
 from tests.tasks_app.web.lists.test_listing import Table
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
-TABS = ("jobs", "inputs", "sites", "scouts", "flow", "profile", "params", "audit")
+TABS = ("jobs", "inputs", "outputs", "sites", "scouts", "flow", "profile", "params", "audit")
 
 
 @pytest.fixture
