@@ -18,7 +18,7 @@ from tasks_app.params import command_parameters
 Api = Callable[..., Client]
 FILLED = {"task_id": "5", "job_id": "5", "id": "5", "name": "SITE_A"}
 WITHOUT_BODY = {"DELETE"}
-NOT_JSON = {"/api/v2/files/{id}/content"}
+NOT_JSON = {"/api/v2/files/{id}/content", "/api/v2/tasks/{task_id}/outputs.zip"}
 
 
 @pytest.fixture(scope="module")
