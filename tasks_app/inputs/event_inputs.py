@@ -34,7 +34,7 @@ def with_events(
     Raises EventsUnknownError.
     """
     said, is_master = task.events_a_file, dataset.master_id is None
-    asks = is_master and ("ES" in task.rule or task.rule.flag("FP"))
+    asks = is_master and "UC" not in task.rule and ("ES" in task.rule or task.rule.flag("FP"))
     leaves_short = is_sliced and bool(task.raw.get("skipShortInput"))
     for page in pages:
         for file in page if asks else ():
