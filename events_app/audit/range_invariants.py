@@ -48,9 +48,12 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         SELECT c.jeditaskid, c.datasetid, c.fileid, c.status, t.status AS task FROM jedi_dataset_contents c
           JOIN jedi_tasks t USING (jeditaskid)
          WHERE c.type IN ({_INPUTS}) AND c.status IN ('finished', 'partial') AND (t.eventservice > 0 OR c.status = 'partial')
-           AND ((c.status = 'partial') <> EXISTS (SELECT FROM jedi_events e WHERE e.jeditaskid = c.jeditaskid
-                   AND e.fileid = c.fileid AND {is_in({EventStatus.FATAL}, "e.")})
-                OR (c.status = 'partial' AND t.status = 'done'))""",
+           AND CASE WHEN c.status = 'partial' THEN t.status = 'done' OR NOT coalesce(
+                    (SELECT sum(e.def_max_eventid - e.def_min_eventid + 1) FROM jedi_events e WHERE e.jeditaskid = c.jeditaskid
+                        AND e.fileid = c.fileid AND {is_in({EventStatus.MERGED}, "e.")})
+                    BETWEEN 1 AND coalesce(c.endevent - c.startevent + 1, c.nevents, 0) - 1, false)
+                    ELSE EXISTS (SELECT FROM jedi_events e WHERE e.jeditaskid = c.jeditaskid
+                                    AND e.fileid = c.fileid AND {is_in({EventStatus.FATAL}, "e.")}) END""",
     ),
     (
         "input_events",
@@ -59,10 +62,10 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         SELECT d.jeditaskid, d.datasetid, d.nevents, d.neventsused, r.* FROM jedi_datasets d CROSS JOIN LATERAL (
                SELECT coalesce(sum(n.events) FILTER (WHERE c.status NOT IN ('lost', 'missing', 'removed')), 0) AS events,
                       coalesce(sum(n.events) FILTER (WHERE c.status IN ('finished', 'partial') AND c.keeptrack = 1), 0)
-                      - coalesce((SELECT sum(e.def_max_eventid - e.def_min_eventid + 1) FROM jedi_events e
-                                    JOIN jedi_dataset_contents p ON p.jeditaskid = e.jeditaskid AND p.fileid = e.fileid
-                                   WHERE e.jeditaskid = d.jeditaskid AND p.datasetid = d.datasetid AND p.status = 'partial'
-                                     AND {is_in({EventStatus.FATAL}, "e.")}), 0) AS used
+                      - coalesce(sum(n.events - (
+                            SELECT coalesce(sum(e.def_max_eventid - e.def_min_eventid + 1), 0) FROM jedi_events e
+                             WHERE e.jeditaskid = c.jeditaskid AND e.fileid = c.fileid AND {is_in({EventStatus.MERGED}, "e.")}))
+                                 FILTER (WHERE c.status = 'partial'), 0) AS used
                  FROM jedi_dataset_contents c
                 CROSS JOIN LATERAL (SELECT coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events) n
                 WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r

@@ -32,7 +32,10 @@ def complete_jobsets(cursor: psycopg.Cursor[Any], stored: StoredJobs) -> Beside:
     Raises CannotStoreError when the events of a file are not known.
     """
     wanted = [_cut(stored, index) for index in range(len(stored.jobs))]
-    kept = _settle(cursor, stored, wanted) if stored.tried_again else {}
+    kept: dict[int, list[int]] = {}
+    if stored.tried_again:
+        kept, merged = _settle(cursor, stored, wanted)
+        wanted = [[part for block in some for part in block.gaps(merged[block.file_id])] for some in wanted]
     new, idle = list[NewBlock](), set[int]()
     for job, jobset, blocks in zip(stored.jobs, stored.jobsets, wanted, strict=True):
         left, all_done = to_insert(blocks, kept)
@@ -91,13 +94,19 @@ def _cut(stored: StoredJobs, index: int) -> list[RangeBlock]:
 
 def _settle(
     cursor: psycopg.Cursor[Any], stored: StoredJobs, wanted: Iterable[Sequence[RangeBlock]]
-) -> dict[int, list[int]]:
-    """Settle what earlier jobsets have left of the files. Returns the first events of the ranges that stay, by file."""
+) -> tuple[dict[int, list[int]], dict[int, list[RangeBlock]]]:
+    """Settle what earlier jobsets have left of the files. Returns the first events of the ranges that stay, and what was
+    merged, by file."""
     blocks = [block for some in wanted for block in some]
-    old = settle(cursor, stored.task_id, {b.file_id for b in blocks}, keeps_events=stored.rule.flag("ND"))
+    found = settle(cursor, stored.task_id, {b.file_id for b in blocks}, keeps_events=stored.rule.flag("ND"))
+    merged = defaultdict[int, list[RangeBlock]](list)
+    for one in found:
+        if one.merged:
+            merged[one.block.file_id].append(one.block)
+    old = [one for one in found if not one.merged]
     kept, useless = sort_out(blocks, [one.block for one in old])
     discard(cursor, stored.task_id, [one.row_id for one in old if one.block in useless])
-    return kept
+    return kept, merged
 
 
 def discard_events(task: Task, wanted: bool) -> None:

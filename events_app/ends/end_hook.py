@@ -72,6 +72,14 @@ class EventEnds:
         """How many events of partial files were given up, by dataset."""
         return jobset_ranges.given_up_of_partial(cursor, task_id, files)
 
+    def lose_merged(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+        """The outputs of these files are no more."""
+        jobset_ranges.lose_merged(cursor, task_id, files)
+
+    def merged_and_ready(self, cursor: psycopg.Cursor[Any], task_id: int) -> Collection[int]:
+        """Files that are not in use and have events in an output that counts."""
+        return jobset_ranges.merged_and_ready(cursor, task_id)
+
 
 def _end(turn: Turn, ending: Ending) -> Outcome | None:
     said, job = ending

@@ -53,12 +53,24 @@ SELECT c.fileid, c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
    AND {is_in({EventStatus.FATAL}, "e.")}
  GROUP BY 1, 2 ORDER BY 1
 """
+# What was not merged of a partial file was given up, by whatever jobset.
 _OF_PARTIAL: Final = f"""
-SELECT c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
-  FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
- WHERE e.jeditaskid = %(task)s AND {is_in({EventStatus.FATAL}, "e.")} AND c.status = 'partial'
-   AND (%(files)s::bigint[] IS NULL OR e.fileid = ANY(%(files)s::bigint[]))
+SELECT datasetid, sum(events - merged) FROM (
+    SELECT c.datasetid, coalesce(c.endevent - c.startevent + 1, c.nevents) AS events,
+           sum(e.def_max_eventid - e.def_min_eventid + 1) AS merged
+      FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
+     WHERE e.jeditaskid = %(task)s AND {is_in({EventStatus.MERGED}, "e.")} AND c.status = 'partial'
+       AND (%(files)s::bigint[] IS NULL OR e.fileid = ANY(%(files)s::bigint[]))
+     GROUP BY c.datasetid, c.fileid, c.endevent, c.startevent, c.nevents) f
  GROUP BY 1
+"""
+_LOSE: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.LOSE)}
+ WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.LOSE, {EventStatus.MERGED})}
+"""
+_MERGED_AND_READY: Final = f"""
+SELECT DISTINCT c.fileid FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
+ WHERE e.jeditaskid = %(task)s AND {is_in({EventStatus.MERGED}, "e.")} AND c.status = 'ready' AND c.keeptrack = 1
 """
 # Of outputs that lie on their own the whole block is processed again.
 _CORRUPT: Final = f"""
@@ -114,6 +126,17 @@ def given_up_of_partial(
     """How many events of partial files, of these or of all of a task, were given up, by dataset."""
     cursor.execute(_OF_PARTIAL, {"task": task_id, "files": None if files is None else numbers(files)})
     return {dataset: int(events) for dataset, events in cursor.fetchall()}
+
+
+def lose_merged(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+    """The outputs of these files are no more: what was merged is to be processed again."""
+    cursor.execute(_LOSE, {"task": task_id, "files": numbers(files)})
+
+
+def merged_and_ready(cursor: psycopg.Cursor[Any], task_id: int) -> list[int]:
+    """Files that are to be tried again, or have no attempt left, of which some events are in an output that counts."""
+    cursor.execute(_MERGED_AND_READY, {"task": task_id})
+    return [file for (file,) in cursor.fetchall()]
 
 
 def corrupt(

@@ -37,10 +37,12 @@ settled AS (
       FROM old o WHERE e.jeditaskid = %(task)s AND e.row_id = o.row_id
        AND (o.becomes <> o.status OR {is_in({EventStatus.FAILED}, "o.")}))
 SELECT fileid, def_min_eventid, def_max_eventid, events_per_range, attemptnr, row_id, becomes, coalesce(is_jumbo, 0) = 1
-  FROM old WHERE %(keeps)s
+  FROM old WHERE %(keeps)s OR becomes = {{merged}}
 """
 _SETTLES: Final = {
-    keeps: _SETTLE.format(cases=" ".join(_becomes(sweep) for sweep in sweeps_before(keeps_events=keeps)))
+    keeps: _SETTLE.format(
+        cases=" ".join(_becomes(sweep) for sweep in sweeps_before(keeps_events=keeps)), merged=int(EventStatus.MERGED)
+    )
     for keeps in (False, True)
 }
 _DISCARD: Final = f"""
@@ -60,19 +62,21 @@ UPDATE jedi_events SET status = {after(EventAct.DISCARD)}
 
 
 class KeptBlock(NamedTuple):
-    """Ranges that need not be made anew, with the number of their row."""
+    """Ranges that need not be made anew, with the number of their row. `merged`: they are in an output that counts."""
 
     row_id: int
     block: RangeBlock
+    merged: bool = False
 
 
 def settle(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], *, keeps_events: bool) -> list[KeptBlock]:
-    """Settle the ranges that earlier jobsets have left of files. Returns those that are kept (notDiscardEvents)."""
+    """Settle the ranges that earlier jobsets have left of files. Returns those that are kept (notDiscardEvents), and those
+    that were merged."""
     cursor.execute(_SETTLES[keeps_events], {"task": task_id, "files": numbers(sorted(files)), "keeps": keeps_events})
     return [
-        KeptBlock(row_id, RangeBlock(*block))
+        KeptBlock(row_id, RangeBlock(*block), status == EventStatus.MERGED)
         for *block, row_id, status, jumbo in cursor.fetchall()
-        if is_kept(EventStatus(status), jumbo=jumbo, keeps_events=keeps_events)
+        if status == EventStatus.MERGED or is_kept(EventStatus(status), jumbo=jumbo, keeps_events=keeps_events)
     ]
 
 

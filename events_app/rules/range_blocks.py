@@ -85,6 +85,15 @@ class RangeBlock:
             rest = tail.split(1)[1]
         return [*left, rest] if rest else left
 
+    def gaps(self, taken: Iterable[RangeBlock]) -> list[RangeBlock]:
+        """The events of it that are in none of these blocks of the same file, in its own pieces from the start of each gap."""
+        left, first = [], self.first
+        for block in sorted(taken, key=attrgetter("first")):
+            if first < block.first <= self.last:
+                left.append(replace(self, first=first, last=block.first - 1))
+            first = max(first, block.last + 1)
+        return [*left, replace(self, first=first)] if first <= self.last else left
+
 
 def cut_ranges(
     files: Iterable[InputFile], per_range: int, *, attempts: int | None = None, in_file: bool = False

@@ -8,14 +8,12 @@ from typing import Final, NamedTuple
 from events_app.rules.event_states import HANDED_OUT, EventAct, EventStatus, Owner, Sweep
 from events_app.rules.range_blocks import RangeBlock
 
-_MERGED: Final = Sweep(EventAct.LOSE, Owner.FILES, among=frozenset({EventStatus.MERGED}))
-DISCARDING: Final = (Sweep(EventAct.DISCARD, Owner.FILES), Sweep(EventAct.CANCEL, Owner.FILES), _MERGED)
-"""What was processed is thrown away, what was not is cancelled, and so is what was merged: its output is no more."""
+DISCARDING: Final = (Sweep(EventAct.DISCARD, Owner.FILES), Sweep(EventAct.CANCEL, Owner.FILES))
+"""What was processed is thrown away, what was not is cancelled. What was merged stays: its output counts."""
 KEEPING: Final = (
     Sweep(EventAct.COMPLETE, Owner.FILES),
     Sweep(EventAct.CANCEL, Owner.FILES, spares_jumbo=True),
     Sweep(EventAct.DISCARD, Owner.FILES, among=frozenset({EventStatus.FATAL})),
-    _MERGED,
 )
 """With notDiscardEvents what was processed is done, and jumbo jobs keep what they have. What was given up has a chance again."""
 

@@ -22,6 +22,7 @@ from tasks_app.lifecycle import attempts, dataset_moves, file_moves, job_hooks, 
 from tasks_app.models import Command, Dataset, RetryNote, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO, MADE_TYPES, OUTPUT_TYPES
+from tasks_app.outcomes import partial_files
 from tasks_app.params import event_service
 from tasks_app.params.command_parameters import subjobs_in
 from tasks_app.params.faults import Faults
@@ -80,6 +81,7 @@ def retry(task: Task, order: Order) -> str:
     if order.given("staged"):
         file_moves.release_staging(task.id)
     subjobs = subjobs_in(order.parameters)
+    partial_files.process_again(task, subjobs)
     left = file_moves.reopen(task.id, incremental=False, groups=subjobs)
     if not left.files and not left.growing:
         raise command_queue.CommandRefusedError(

@@ -171,5 +171,5 @@ TASK_EVENTS_GIVEN_UP: Final = code(
     "Some events were given up",
     "state",
     "user",
-    "Look at the errors of its event ranges, correct their cause, and submit a task on the files that are partial.",
+    "Look at the errors of its event ranges, correct their cause, and retry the task: what was given up is tried again.",
 )

@@ -254,7 +254,7 @@ FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
     "input": {
         F.STAGING: frozenset({F.PENDING, F.READY, F.LOST, F.MISSING, F.REMOVED}),
         F.PENDING: frozenset({F.READY, F.LOST, F.MISSING, F.REMOVED}),
-        F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING, F.REMOVED}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.PARTIAL, F.LOST, F.MISSING, F.REMOVED}),
         F.PICKED: frozenset({F.RUNNING, F.READY}),
         F.RUNNING: frozenset({F.FINISHED, F.PARTIAL, F.READY}),
         F.FINISHED: frozenset({F.READY}),

@@ -18,6 +18,7 @@ from tasks_app.inputs import foreseen, input_wishes, preprocessed
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.makers import reading_parents
 from tasks_app.inputs.missing_files import lost_of, tasks_with_missing
+from tasks_app.inputs.partial_inputs import with_partial
 from tasks_app.inputs.removed_files import all_removed
 from tasks_app.inputs.replaced import lost_before
 from tasks_app.models import Dataset, Task
@@ -59,7 +60,7 @@ def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
 
 
 def not_retried(tasks: Sequence[Task]) -> dict[int, str]:
-    """Why a retry of these tasks would be in vain, with their numbers. Up to six queries, and three for parents."""
+    """Why a retry of these tasks would be in vain, with their numbers. Up to seven queries, and three for parents."""
     return left_of(tasks) | lost_to(tasks)
 
 
@@ -95,7 +96,7 @@ def _lost_in_part(task: Task, lost: Sequence[str]) -> str:
 
 def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     """Of each of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
-    stands in the way of a retry, with its number. Up to five queries, and three for parents."""
+    stands in the way of a retry, with its number. Up to six queries, and three for parents."""
     tasks = [task for task in tasks if task.status in RETRIED_AT_REST]
     if not tasks:
         return {}
@@ -110,13 +111,14 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
     )
     has = {row["task_id"]: row for row in counted}
     short = [task_id for task_id, row in has.items() if row["gone"]]
+    partial = with_partial(task for task in tasks if task.status == TaskStatus.FINISHED)
     missing, lost = tasks_with_missing(short), lost_of(read.filter(task_id__in=short, files_missing__gt=0))
     found: dict[int, str] = {}
     whole, empty = [], []
     for task in tasks:
         row = has.get(task.id)
-        if task.id in missing:
-            continue  # they are brought from tape once more
+        if task.id in missing or task.id in partial:
+            continue  # those are brought from tape once more; of these some events are tried again
         if row and (row["growing"] or row["all"] != row["done"]):
             continue
         if lost[task.id] and row:

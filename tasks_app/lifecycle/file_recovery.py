@@ -56,6 +56,27 @@ def process_again(cursor: psycopg.Cursor[Any], task_id: int, inputs: Sequence[in
     return cursor.fetchall()
 
 
+# The job whose output has a part of them is the one that has processed them.
+_PARTIAL_AGAIN: Final = f"""
+WITH partial AS (
+    UPDATE jedi_dataset_contents c SET status = 'partial', pandaid = coalesce((
+           SELECT max(o.pandaid) FROM job_files f
+             JOIN jedi_dataset_contents o ON o.jeditaskid = %(task)s AND o.pandaid = f.pandaid AND o.type = 'output'
+              AND o.status = 'finished'
+            WHERE f.fileid = c.fileid AND f.datasetid = c.datasetid), c.pandaid)
+     WHERE c.jeditaskid = %(task)s AND c.fileid = ANY(%(inputs)s::bigint[]) AND c.keeptrack = 1
+       AND {before(INPUT, F.PARTIAL, among=[F.READY], row="c.")}
+       AND (c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)
+    RETURNING c.datasetid, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events)
+SELECT datasetid, count(*), sum(events)::bigint FROM partial GROUP BY 1"""
+
+
+def partial_again(cursor: psycopg.Cursor[Any], task_id: int, inputs: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Inputs without an attempt left, of which an output has a part, are partial. Returns the same as `lose`."""
+    cursor.execute(_PARTIAL_AGAIN, {"task": task_id, "inputs": numbers(inputs)})
+    return cursor.fetchall()
+
+
 def take_inputs_from(cursor: psycopg.Cursor[Any], jobs: Sequence[int], inputs: Sequence[int] | None = None) -> None:
     """These inputs of jobs, or all, count for the jobs no longer: other jobs process them."""
     cursor.execute(

@@ -13,6 +13,7 @@ from tasks_app.inputs import makers
 from tasks_app.inputs.file_groups import WHOLE
 from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.missing_files import missing_of, total, why_missing
+from tasks_app.inputs.partial_inputs import has_partial
 from tasks_app.inputs.removed_files import all_removed
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -63,7 +64,7 @@ def books_of(task: Task) -> Books:
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
         missing=why_missing(task.id, missing, whole_groups=(rule.get_int("GB") or 0) >= WHOLE) if missing.files else "",
         removed="" if files else all_removed([task.id]).get(task.id, ""),
-        given_up=_given_up(task.id) if rule.flag("AP") else 0,
+        given_up=_given_up(task.id) if has_partial(task) else 0,
         maker=_maker(task, masters)
         if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
         else None,

@@ -18,7 +18,7 @@ from tasks_app.inputs.missing_files import missing_of
 from tasks_app.lifecycle import dataset_moves, file_moves
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
-from tasks_app.outcomes import output_check, unmerged
+from tasks_app.outcomes import output_check, partial_files, unmerged
 from tasks_app.outcomes.output_check import Findings
 from tasks_app.outcomes.shared_datasets import at_work, shared_with_others
 from tasks_app.params.dataset_attributes import Attributes
@@ -49,7 +49,7 @@ def end_datasets(task: Task, status: str, now: datetime) -> Findings:
         found = output_check.check(task.id)
         output_check.mend(found)
     _end_outputs(task, status, now)
-    _end_inputs(task.id)
+    _end_inputs(task)
     unmerged.end_datasets(task, now)
     return found
 
@@ -134,10 +134,11 @@ def _on(attributes: str | None) -> frozenset[str]:
     return given.tokens - {"tr"} if given.values.get("tr") == 0 else given.tokens
 
 
-def _end_inputs(task_id: int) -> None:
+def _end_inputs(task: Task) -> None:
     """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used."""
-    file_moves.stop_waiting(task_id)
-    masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None)
-    dataset_moves.end_inputs(task_id, missing_of(masters.filter(files_missing__gt=0)))
+    file_moves.stop_waiting(task.id)
+    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None)
+    lacking = {*missing_of(masters.filter(files_missing__gt=0)), *partial_files.datasets_with_some(task)}
+    dataset_moves.end_inputs(task.id, lacking)
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
+        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task.id])

@@ -88,6 +88,14 @@ class EndHook(Protocol):
         """How many events of partial files, of these or of all, were given up, by dataset."""
         ...
 
+    def lose_merged(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+        """The outputs of these files are no more: all of their events are processed again."""
+        ...
+
+    def merged_and_ready(self, cursor: psycopg.Cursor[Any], task_id: int) -> Collection[int]:
+        """Files of a task that are not in use, of which some events are in an output that counts."""
+        ...
+
 
 _registered: list[str] = []
 
@@ -125,6 +133,19 @@ def given_up(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] |
     for where in _registered:
         return _made(where).given_up(cursor, task_id, files)
     return {}
+
+
+def lose_merged(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> None:
+    """The outputs of these files are no more: all of their events are processed again."""
+    for where in _registered:
+        _made(where).lose_merged(cursor, task_id, files)
+
+
+def merged_and_ready(cursor: psycopg.Cursor[Any], task_id: int) -> Collection[int]:
+    """Files of a task that are not in use, of which some events are in an output that counts."""
+    for where in _registered:
+        return _made(where).merged_and_ready(cursor, task_id)
+    return ()
 
 
 def consumers_among(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> set[int]:

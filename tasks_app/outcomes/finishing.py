@@ -8,11 +8,13 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
+from jedisite.database.sql import hot_cursor
 from tasks_app.domain.final import error_summary
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.failures.error_queries import errors_of, failed_merges
 from tasks_app.lifecycle import claims, dataset_moves, task_moves
 from tasks_app.models import Dataset, Task
+from tasks_app.outcomes import partial_files
 from tasks_app.outcomes.books import books_of
 from tasks_app.outcomes.children import settle_children
 from tasks_app.outcomes.dataset_endings import end_datasets, must_pause
@@ -58,6 +60,8 @@ def finish(task_id: int, fence: int) -> None:
         if open_jobs(task_id):
             claims.release_task(task_id, fence, wait=JOBS_END_WAIT)
             return
+    with hot_cursor() as cursor:
+        partial_files.conclude(cursor, task)
     ended = ending_of(task.status, task.error_dialog or "", partial(books_of, task))
     if ended.status == TaskStatus.EXHAUSTED:
         _exhaust(task, ended)

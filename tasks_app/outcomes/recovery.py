@@ -146,6 +146,7 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
     inputs = sorted(i.file_id for i in found.inputs)
     lost = lose(cursor, found.task_id, found.all_lost)
     uncounted = end_hooks.given_up(cursor, found.task_id, inputs)
+    end_hooks.lose_merged(cursor, found.task_id, inputs)
     ready = file_recovery.process_again(cursor, found.task_id, inputs)
     again = [(dataset, files, events - uncounted.get(dataset, 0), 0, 0) for dataset, files, events in ready]
     # A job whose outputs are gone counts for nothing: its inputs may be those of another finished job.

@@ -11,6 +11,7 @@ import psycopg
 from jedisite.database.sql import numbers, texts
 from jedisite.vocabulary.words import plural, some
 from tasks_app.domain.states import FileStatus, TaskStatus
+from tasks_app.inputs.partial_inputs import has_partial
 from tasks_app.models import Task
 from tasks_app.outcomes.kept_copies import Kept
 from tasks_app.outcomes.lost_outputs import LostOutput
@@ -152,6 +153,7 @@ def plan(
     _check_named(task, scopes, rows)
     lost = [LostOutput._make(row[:5]) for row in rows]
     jobs = sorted({output.job_id for output in lost}.union(more_jobs))
+    jobs = sorted({*jobs, *_with_other_events(cursor, task, jobs)})
     cursor.execute(
         _MADE + " AND c.pandaid = ANY(%(jobs)s::bigint[]) AND c.type = 'output' AND c.status = 'finished' ORDER BY 1",
         {"task": task.id, "jobs": numbers(jobs)},
@@ -183,6 +185,21 @@ def _makers_of_merged(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[
             WHERE f.pandaid = ANY(%s::bigint[]) AND c.jeditaskid = %s AND c.type IN ('trn_output', 'trn_log')
               AND c.boundaryid IS NOT NULL""",
         [numbers(jobs), task_id],
+    )
+    return [job for (job,) in cursor.fetchall()]
+
+
+def _with_other_events(cursor: psycopg.Cursor[Any], task: Task, jobs: Sequence[int]) -> list[int]:
+    """Jobs whose outputs have other events of the same files: all of a file is processed again."""
+    if not has_partial(task):
+        return []
+    cursor.execute(
+        """SELECT DISTINCT o.pandaid FROM job_files f
+             JOIN job_files s ON s.fileid = f.fileid AND s.datasetid = f.datasetid AND s.type = f.type
+             JOIN jedi_dataset_contents o ON o.jeditaskid = %s AND o.pandaid = s.pandaid AND o.type = 'output'
+              AND o.status = 'finished'
+            WHERE f.pandaid = ANY(%s::bigint[]) AND f.type IN ('input', 'pseudo_input')""",
+        [task.id, numbers(jobs)],
     )
     return [job for (job,) in cursor.fetchall()]
 

@@ -25,6 +25,7 @@ from tasks_app.outcomes.outcomes import book
 from tasks_app.outcomes.recovery import recover
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import parameters, settle, status, submit, task, template
+from tests.flow.test_commands import command
 from tests.installation import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,28 +122,59 @@ def test_outputs_of_a_fine_grained_task_are_one_file_for_each_input_although_a_p
     assert_books_balance()
 
 
-def test_a_task_of_which_some_events_were_given_up_is_finished_and_says_how_many(inputs: Path, start: Start) -> None:
+def test_what_was_given_up_of_a_file_is_told_and_a_retry_processes_that_alone(inputs: Path, start: Start) -> None:
+    go = inputs / "go"
     made = submitted(
-        "[ $FIRST_EVENT -ne 11 ] || exit 3; sed -n ${FIRST_EVENT},${LAST_EVENT}p %IN > out.txt",
+        f"[ $FIRST_EVENT -ne 11 ] || [ -e {go} ] || exit 3; sed -n ${{FIRST_EVENT}},${{LAST_EVENT}}p %IN > out.txt",
         nEventsPerWorker=5,
         maxAttemptES=1,
         allowPartialFinish=True,
     )
-    for _ in ("consumer", "merge job"):
-        assert start().wait(120) == 0
+
+    def run() -> None:
+        while Job.objects.filter(task_id=made, status="activated").exists():
+            assert start().wait(120) == 0
+            settle()
+
+    def again() -> None:
+        assert command(made, "retry").status == "done"
         settle()
+
+    run()
     said = "1 of 1 input file was processed, 5 events were given up"
     assert (status(made), task(made).error_dialog) == ("finished", said)
     assert File.objects.get(task_id=made, type="input").status == "partial"
-    assert results(made) == [b"".join(LINES.splitlines(keepends=True)[:10] + LINES.splitlines(keepends=True)[15:])]
+    lines = LINES.splitlines(keepends=True)
+    most, rest = b"".join(lines[:10] + lines[15:]), b"".join(lines[10:15])
+    assert results(made) == [most]
     read = Dataset.objects.get(task_id=made, type="input")
-    assert (read.files_finished, read.events, read.events_used) == (1, EVENTS, EVENTS - 5)
+    assert (read.files_finished, read.events, read.events_used, read.status) == (1, EVENTS, EVENTS - 5, "finished")
     assert_books_balance()
-    (output,) = File.objects.filter(task_id=made, type="output")
+    again()
+    run()
+    assert (status(made), (task(made).error_dialog or "").partition(". ")[0]) == ("finished", said), (
+        "it fails as before"
+    )
+    assert File.objects.get(task_id=made, type="input").status == "partial" and results(made) == [most]
+    assert_books_balance()
+    go.touch()
+    again()
+    assert [(row.min_event, row.max_event) for row in Event.objects.filter(status=EventStatus.READY)] == [(11, 15)]
+    run()
+    assert (status(made), results(made)) == ("done", [most, rest])
+    read.refresh_from_db()
+    assert (read.files_finished, read.events_used, read.status) == (1, EVENTS, "done")
+    assert_books_balance()
+    output = File.objects.filter(task_id=made, type="output", status="finished").order_by("id")[0]
     Path(urllib.parse.unquote((output.surl or "").removeprefix("file://localhost"))).unlink()
-    recover(made, [output.lfn], by="ada", reason="it is gone")
+    found = recover(made, [output.lfn], by="ada", reason="it is gone")
+    assert len(found.also_lost) == 1, "all of the file is processed again"
     read.refresh_from_db()
     assert (read.files_finished, read.events_used) == (0, 0)
+    assert_books_balance()
+    settle()
+    run()
+    assert (status(made), results(made)) == ("done", [LINES])
     assert_books_balance()
 
 

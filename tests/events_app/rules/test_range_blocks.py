@@ -136,14 +136,13 @@ def test_a_record_that_is_tried_again_gets_ranges_for_what_is_not_done() -> None
 @pytest.mark.parametrize(
     ("keeps", "acts"),
     [
-        (False, {"DISCARD": {"finished", "done", "fatal"}, "CANCEL": {"ready", "sent", "running"}, "LOSE": {"merged"}}),
+        (False, {"DISCARD": {"finished", "done", "fatal"}, "CANCEL": {"ready", "sent", "running"}}),
         (
             True,
             {
                 "COMPLETE": {"finished"},
                 "DISCARD": {"fatal"},
                 "CANCEL": {"ready", "sent", "running"},
-                "LOSE": {"merged"},
             },
         ),
     ],
@@ -184,3 +183,20 @@ def test_what_is_kept_when_events_are_not_discarded(status: str, jumbo: bool, ke
 def test_processed_ranges_are_kept_where_they_are_ranges_now(processed: RangeBlock, kept: list[int] | None) -> None:
     found = sort_out([RangeBlock(7, 1, 25, 10, 3)], [processed])
     assert found == (({processed.file_id: kept}, frozenset()) if kept else ({}, frozenset({processed})))
+
+
+@pytest.mark.parametrize(
+    ("taken", "left"),
+    [
+        ([], [(1, 25)]),
+        ([(1, 25)], []),
+        ([(11, 20)], [(1, 10), (21, 25)]),
+        ([(21, 25), (1, 10)], [(11, 20)]),
+        ([(1, 5), (4, 12)], [(13, 25)]),
+        ([(20, 99)], [(1, 19)]),
+    ],
+)
+def test_events_that_are_taken_leave_gaps(taken: list[tuple[int, int]], left: list[tuple[int, int]]) -> None:
+    block = RangeBlock(7, 1, 25, 10)
+    found = block.gaps([RangeBlock(7, first, last, 5) for first, last in taken])
+    assert [(one.first, one.last, one.per_range) for one in found] == [(*each, 10) for each in left]

@@ -103,6 +103,7 @@ DOORS: dict[str, tuple[Callable[[Scene], object], Mapping[F, F], tuple[str, ...]
     "to be merged": (ended(file_ends.HOLD_OUTPUTS, "", stored=True), {F.DEFINED: F.READY}, (UNMERGED,)),
     "not merged": (lambda s: s.run(file_ends.CONCLUDE_MERGES, **MERGES_END), {F.READY: F.NOTMERGED}, (UNMERGED,)),
     "outputs lost": (lambda s: s.ask(file_recovery.lose, s.files, [JOB]), {F.FINISHED: F.LOST}, (OUT,)),
+    "partial again": (lambda s: s.ask(file_recovery.partial_again, s.files), {F.READY: F.PARTIAL}, (IN,)),
     "processed again": (
         lambda s: s.ask(file_recovery.process_again, s.files),
         {F.FINISHED: F.READY, F.PARTIAL: F.READY},
@@ -130,7 +131,7 @@ def test_files_move_as_the_table_allows(
             lfn=status,
             status=status,
             keep_track=1,
-            max_attempt=1 if name == "not merged" else 3,
+            max_attempt=1 if name in ("not merged", "partial again") else 3,
             attempt=1,
             job_id=JOB,
             boundary_id=JOB + 1,
