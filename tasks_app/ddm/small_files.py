@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tasks_app.ddm import local_files, logarchives
 from tasks_app.ddm.addresses import Roots, storage_path
+from tasks_app.ddm.rules.log_lines import Line, LineReader
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 MEMBER_LIMIT = 5000
@@ -24,12 +25,34 @@ class StorageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a text file: `skipped` bytes before it are left out."""
+    """What is shown of a text file of `size` bytes and `line_count` lines: its end, or the `lines` around one of them.
+
+    `member` is its whole name in the archive; `skipped`: bytes before its end that are left out. `errors` are the numbers of the
+    first lines that tell of errors, `hits` the first of `hit_count` lines with what was looked for.
+    """
 
     name: str
-    text: str
+    member: str
     size: int
     skipped: int
+    lines: list[Line]
+    line_count: int = 0
+    errors: list[int] = field(default_factory=list)
+    hits: list[Line] = field(default_factory=list)
+    hit_count: int = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def before(self) -> int:
+        """Lines before those that are shown."""
+        return self.lines[0].number - 1 if self.lines else 0
+
+    @property
+    def after(self) -> int:
+        return self.line_count - self.lines[-1].number if self.lines else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +106,20 @@ def small_file(path: Path, limit: int) -> bytes:
     return content
 
 
-def read_log(path: Path, *, limit: int, member: str = "", clocks: logarchives.Clocks = logarchives.CLOCKS) -> Log:
+def read_log(
+    path: Path,
+    *,
+    limit: int,
+    member: str = "",
+    find: str = "",
+    around: int = 0,
+    clocks: logarchives.Clocks = logarchives.CLOCKS,
+) -> Log:
     """The last `limit` bytes of each text of interest in a log archive (tar or tar.gz), and what files it holds.
 
     Texts come in the order of LOG_MEMBERS, whatever folder they are in; with `member`, it is that file alone, by its whole
-    name. Nothing is unpacked to disk. Raises StorageError when it is no such archive, when none of these is in it, or when
+    name. With `around` it is not the end, but what stands around the line of that number. Lines with `find` are found in all of
+    the text. Nothing is unpacked to disk. Raises StorageError when it is no such archive, when none of these is in it, or when
     it unpacks to too much before one is found. Secrets of the payload are passed over.
     """
     found: dict[str, Tail] = {}
@@ -108,7 +140,7 @@ def read_log(path: Path, *, limit: int, member: str = "", clocks: logarchives.Cl
                     members.append((entry.name, entry.size))
                 name = entry.name if member else PurePosixPath(entry.name).name
                 if name in wanted and name not in found:
-                    found[name] = _tail(name, content, entry.size, limit)
+                    found[name] = _read(name, entry.name, content, entry.size, LineReader(limit, find, around))
     except logarchives.BROKEN as exc:
         again = " Please try again." if isinstance(exc, logarchives.TooLongError) else ""
         if not found:
@@ -137,9 +169,9 @@ def last_words(surl: str, lfn: str, scope: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _tail(name: str, content: Iterable[bytes], size: int, limit: int) -> Tail:
-    kept = b""
+def _read(name: str, member: str, content: Iterable[bytes], size: int, reader: LineReader) -> Tail:
     for piece in content:
-        kept = (kept + piece)[-limit:]
-    text = kept.decode("utf-8", errors="replace").replace("\x00", "\ufffd")
-    return Tail(name, text, size, max(size - len(kept), 0))
+        reader.feed(piece)
+    reader.close()
+    lines, skipped = reader.shown(), reader.skipped(size)
+    return Tail(name, member, size, skipped, lines, reader.lines, reader.errors, reader.hits, reader.hit_count)

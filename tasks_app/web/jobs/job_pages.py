@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.db.models import Q
@@ -34,6 +35,7 @@ from tasks_app.web.lists.misspelt import takes
 REFRESH_S = 5
 FILES = 200
 SHOWN_BYTES = 24_000
+LONGEST_FIND = 100
 _HAS_LOG = JOB_FINAL | {JobStatus.MERGING}
 
 
@@ -114,16 +116,20 @@ def _content_of(file: JobFile | None, caller: Caller, job: JobColumns) -> str:
 
 @needs(Right.READ)
 @require_safe
-@takes("member")
+@takes("member", "find", "line")
 def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     """The ends of what the payload and the pilot wrote, read from the log file in the storage element.
 
-    `?member=<name>` shows another file of the archive.
+    `?member=<name>` shows another file of the archive. Those who may have the archive look through all of a text:
+    `find=<text>` lists the lines that hold it, and `line=<number>` shows what stands around that line.
     """
     job = job_of(job_id)
     log_file = JobFile.objects.filter(job_id=job_id, type__in=LOG_TYPES).order_by("id").first()
     found: small_files.Log | None = None
     problem, member = "", request.GET.get("member", "")[: small_files.LONGEST_NAME]
+    content_url = _content_of(log_file, caller_of(request), job)
+    find = request.GET.get("find", "").strip()[:LONGEST_FIND] if content_url else ""
+    around = int(line) if content_url and re.fullmatch("[1-9][0-9]{0,9}", line := request.GET.get("line", "")) else 0
     if log_file is None:
         problem = "The job has no log file."
     elif job.status not in _HAS_LOG:
@@ -132,7 +138,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
         try:
             path = small_files.path_of(log_file.surl, log_file.lfn, scope=log_file.scope)
             with LOOKS.place(caller_of(request).name):
-                found = small_files.read_log(path, limit=SHOWN_BYTES, member=member)
+                found = small_files.read_log(path, limit=SHOWN_BYTES, member=member, find=find, around=around)
         except TooManyLogReads as exc:
             return unavailable(request, Fault(str(exc), exc.wait))
         except small_files.StorageError as exc:
@@ -141,9 +147,11 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
         "section": "jobs",
         "job": job,
         "log_file": log_file,
-        "content_url": _content_of(log_file, caller_of(request), job),
+        "content_url": content_url,
         "found": found,
         "member": member,
+        "find": find,
+        "around": around,
         "problem": problem,
     }
     return render(request, "tasks_app/job_log.html", context)

@@ -40,6 +40,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "logout/": {"POST": NOTHING},
     "tasks/compare/": {"GET": READ},
     "tasks/<int:task_id>/inputs/": {"GET": READ},
+    "tasks/<int:task_id>/outputs/": {"GET": READ},
     "tasks/<int:task_id>/jobs/": {"GET": READ},
     "tasks/<int:task_id>/sites/": {"GET": READ},
     "tasks/<int:task_id>/scouts/": {"GET": READ},
@@ -51,6 +52,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "tasks/<int:task_id>/params/": {"GET": READ},
     "tasks/<int:task_id>/audit/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/files/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/outputs.zip": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/events/": {"GET": READ},
     "help/": {"GET": READ},
     "views/": {"GET": READ},
@@ -326,6 +328,8 @@ BY_TASK = {
     ("api/v2/tasks/<bigint:task_id>/subjobs/", "POST"),
 }
 """Calls that also look at whose task it is."""
+FILES_OF_TASK = {"api/v2/tasks/<bigint:task_id>/outputs.zip"}
+"""What a task has made is for those who may fetch it."""
 
 PEOPLE = {NOTHING, READ, SUBMIT, SITE_DATA, TOKENS}
 CALLERS: dict[str, set[Right]] = {
@@ -547,7 +551,7 @@ def expected_outcomes(caller: str, where: str, method: str, right: Right) -> set
         return {"unknown"} if caller == "anonymous" else {"refused"}
     if (where, method) in BY_TASK and caller not in MAY_COMMAND:
         return {"refused"}
-    return {"answered"}
+    return {"refused"} if where in FILES_OF_TASK and caller == "other user" else {"answered"}
 
 
 @pytest.mark.parametrize("caller", ["anonymous", "user", "administrator", "pilot"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import html
 import io
 import itertools
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,7 @@ def test_the_ends_of_the_texts_are_read(root: Path) -> None:
     assert (err.name, err.text, err.skipped) == ("payload.stderr", "oops", 0)
     assert (found.members, found.more) == ([("tarball/payload.stderr", 4), ("tarball/payload.stdout", 54)], False)
     (other,) = small_files.read_log(log, limit=10, member="tarball/payload.stderr").tails
-    assert (other.name, other.text) == ("tarball/payload.stderr", "oops")
+    assert (other.name, other.member, other.text) == ("tarball/payload.stderr", "tarball/payload.stderr", "oops")
     with pytest.raises(small_files.StorageError, match="holds none of"):
         small_files.read_log(log, limit=10, member="../secret")
 
@@ -138,7 +140,7 @@ def test_certificates_that_are_for_everybody_are_shown_and_sent(root: Path) -> N
         ("a/payload.stdout", 4),
         ("a/cacert.pem", 5000 * len(CERTIFICATE)),
     ]
-    assert small_files.read_log(log, limit=6, member="a/cacert.pem").tails[0].text.endswith("-----\n")
+    assert small_files.read_log(log, limit=6, member="a/cacert.pem").tails[0].text == "-----"
     with log.open("rb") as opened:
         assert not logarchives.holds_secrets(opened)
     big = make_log(root / "big.tgz", {"a.pem": CERTIFICATE * (logarchives.KEY_FILE_LIMIT // len(CERTIFICATE)) + PROXY})
@@ -199,6 +201,45 @@ def test_the_log_page_shows_the_ends_escaped(reader: Client, failed_job: Job, ro
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
     assert "&lt;script&gt;alert(2)" in text and "<script>alert" not in text
+
+
+LONG = "".join(f"line {n}\n" for n in range(1, 20_001)).replace("line 777\n", "ValueError: no <b>muons</b>\n")
+
+
+@pytest.mark.django_db
+def test_who_may_have_the_log_finds_errors_and_words_in_all_of_it(
+    operator: Client, failed_job: Job, root: Path
+) -> None:
+    log = make_log(storage_path(root, "user.ada", "file.0"), {"a/payload.stdout": LONG.encode()})
+    task = Task.objects.get(pk=failed_job.task_id)
+    kept = File.objects.create(
+        task_id=task.id, dataset_id=1, lfn="file.0", type="log", status="finished", surl=f"file://localhost{log}"
+    )
+    JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}", file_id=kept.id)
+    address = f"/jobs/{failed_job.id}/log/"
+    text = operator.get(address).content.decode()
+    assert 'data-n="20000"' in text and 'data-n="777"' not in text, "its end"
+    (jump,) = re.findall(r'Lines that tell of errors: <a href="([^"#]+)#t1-777">777</a>', text)
+    text = operator.get(address + html.unescape(jump)).content.decode()
+    assert 'id="t1-777" data-n="777" class="here">ValueError: no &lt;b&gt;muons' in text
+    assert 'data-n="577"' in text and 'data-n="978"' not in text and "Lines 577 to 977" in text
+    text = operator.get(address + "?find=MUONS").content.decode()
+    assert "1 line with “MUONS”:" in text and "line=777&amp;find=MUONS#t1-777" in text
+    text = operator.get(address + "?find=LINE+1").content.decode().replace("\u202f", "")
+    assert "11111 lines with “LINE 1”; the first 100 are shown:" in text
+    assert "No line holds “&lt;i&gt;[”." in operator.get(address + "?find=<i>[").content.decode()
+    assert "It has no line" in operator.get(address + "?line=999999").content.decode()
+    assert operator.get(address + "?line=x").status_code == 200
+
+
+@pytest.mark.django_db
+def test_others_read_the_end_of_a_log_and_cannot_look_through_it(reader: Client, failed_job: Job, root: Path) -> None:
+    log = make_log(storage_path(root, "user.ada", "file.0"), {"a/payload.stdout": LONG.encode()})
+    JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
+    for query in ("", "?find=muons", "?line=777"):
+        text = reader.get(f"/jobs/{failed_job.id}/log/{query}").content.decode()
+        assert 'data-n="20000"' in text and "muons" not in text and 'data-n="777"' not in text
+        assert "?line=" not in text and "&amp;line=" not in text and "Find in the whole text" not in text
 
 
 @pytest.mark.django_db
