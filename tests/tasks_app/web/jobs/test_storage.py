@@ -238,8 +238,8 @@ def test_others_read_the_end_of_a_log_and_cannot_look_through_it(reader: Client,
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     for query in ("", "?find=muons", "?line=777"):
         text = reader.get(f"/jobs/{failed_job.id}/log/{query}").content.decode()
-        assert 'data-n="20000"' in text and "muons" not in text and 'data-n="777"' not in text
-        assert "?line=" not in text and "&amp;line=" not in text and "Find in the whole text" not in text
+        assert 'data-n="20000"' in text and "ValueError" not in text and 'data-n="777"' not in text
+        assert "Lines that tell of errors" not in text and "Find in the whole text" not in text
 
 
 @pytest.mark.django_db
