@@ -117,7 +117,10 @@ def rules_of(tasks: Collection[int]) -> dict[int, Rules]:
     """The rules of these tasks. One query."""
     rows = Task.objects.filter(pk__in=sorted(tasks)).values_list("pk", "split_rule", "use_jumbo")
     parsed = [(task, SplitRule.parse(rule), bool(use)) for task, rule, use in rows]
-    return {task: Rules(rule.flag("ND"), rule.flag("AP"), rule.flag("XF"), jumbo) for task, rule, jumbo in parsed}
+    return {
+        task: Rules(rule.flag("ND"), rule.flag("AP") or rule.flag("FP"), rule.flag("XF"), jumbo)
+        for task, rule, jumbo in parsed
+    }
 
 
 class AtQueue(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from events_app.ends import jobset_lines, merge_inputs
 from events_app.ends.jobset_facts import files_of
@@ -15,6 +17,7 @@ from tasks_app.domain.states import JobStatus
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.outcomes.end_hooks import Ending
 from tasks_app.outcomes.job_outcome import Outcome
+from tasks_app.outcomes.job_outputs import Output
 
 
 def end(turn: Turn, ending: Ending) -> Outcome:
@@ -30,12 +33,12 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         said = _not_all(said, lost)
     if said.status == JobStatus.FINISHED:
         if turn.rules[job.task_id].accepts_partial:
-            for file, dataset, events in jobset_ranges.given_up(turn.cursor, job.task_id, job.jobset_id, files):
+            for file, dataset, events in jobset_ranges.given_up(turn.cursor, job.task_id, files):
                 turn.unused.setdefault(job.task_id, Counter())[dataset] += events
                 turn.partial.setdefault(job.task_id, set()).add(file)
-        workers = jobset_ranges.merge(turn.cursor, job.task_id, files)
+        workers, events = jobset_ranges.merge(turn.cursor, job.task_id, files, job.job_id)
         turn.tell_merging(job.task_id, job.jobset_id, workers, jobset_lines.MERGED, job.job_id)
-        return said
+        return replace(said, stored=tuple((output, _with_events(output, row, events)) for output, row in said.stored))
     if said.status == JobStatus.FAILED:
         zips, loose = merge_inputs.unreadable(turn.cursor, job, files)
         jobset_ranges.corrupt(turn.cursor, job.task_id, files, zips, loose)
@@ -43,6 +46,12 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         jobset_ranges.discard(turn.cursor, job.task_id, files)
         turn.tell_merging(job.task_id, job.jobset_id, (), jobset_lines.NOT_MERGED, job.job_id)
     return said
+
+
+def _with_events(output: Output, said: Mapping[str, Any], events: int) -> dict[str, Any]:
+    """What a pilot said of an output, with the number of events that were merged, unless it knows better."""
+    known = output.type in LOG_TYPES or said.get("nevents") is not None
+    return dict(said) if known else {**said, "nevents": events}
 
 
 def _not_all(said: Outcome, ranges: int) -> Outcome:

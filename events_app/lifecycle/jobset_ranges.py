@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
@@ -38,20 +38,25 @@ _DISCARD: Final = f"""
 UPDATE jedi_events SET status = {after(EventAct.DISCARD)}
  WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.DISCARD)}
 """
-# The output of ranges that were merged can be deleted.
+# The output of ranges that were merged can be deleted. The merge job has so many events.
 _MERGE: Final = f"""
 WITH merged AS (
     UPDATE jedi_events SET status = {after(EventAct.MERGE)},
            file_not_deleted = CASE WHEN objstore_id IS NOT NULL THEN 'Y' END
-     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.MERGE)} RETURNING pandaid)
-SELECT DISTINCT pandaid FROM merged
+     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.MERGE)}
+    RETURNING pandaid, def_max_eventid - def_min_eventid + 1 AS events),
+counted AS (UPDATE jobs SET nevents = (SELECT coalesce(sum(events), 0) FROM merged) WHERE pandaid = %(job)s)
+SELECT pandaid, sum(events)::bigint FROM merged GROUP BY 1
 """
 _GIVEN_UP: Final = f"""
-SELECT c.fileid, c.datasetid, sum(e.def_max_eventid - e.def_min_eventid + 1)
-  FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
- WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[]) AND e.event_offset = %(jobset)s
-   AND {is_in({EventStatus.FATAL}, "e.")}
- GROUP BY 1, 2 ORDER BY 1
+SELECT fileid, datasetid, events - kept FROM (
+    SELECT c.fileid, c.datasetid, coalesce(c.endevent - c.startevent + 1, c.nevents) AS events,
+           sum(e.def_max_eventid - e.def_min_eventid + 1) AS kept
+      FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
+     WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[])
+       AND {is_in({EventStatus.DONE, EventStatus.MERGED}, "e.")}
+     GROUP BY c.fileid, c.datasetid, c.endevent, c.startevent, c.nevents) f
+ WHERE events > kept ORDER BY 1
 """
 # What was not merged of a partial file was given up, by whatever jobset.
 _OF_PARTIAL: Final = f"""
@@ -72,7 +77,25 @@ _MERGED_AND_READY: Final = f"""
 SELECT DISTINCT c.fileid FROM jedi_events e JOIN jedi_dataset_contents c ON c.jeditaskid = e.jeditaskid AND c.fileid = e.fileid
  WHERE e.jeditaskid = %(task)s AND {is_in({EventStatus.MERGED}, "e.")} AND c.status = 'ready' AND c.keeptrack = 1
 """
-# Of outputs that lie on their own the whole block is processed again.
+# Blocks with an output that lies on its own and cannot be read become ranges on their own.
+_PART: Final = f"""
+WITH hit AS MATERIALIZED (
+    SELECT e.* FROM jedi_events e
+     WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.CORRUPT, row="e.")}
+       AND ziprow_id IS NULL AND def_max_eventid - def_min_eventid >= events_per_range AND EXISTS (
+           SELECT FROM unnest(%(of_files)s::bigint[], %(firsts)s::bigint[]) l (file, first)
+            WHERE l.file = e.fileid AND l.first BETWEEN e.def_min_eventid AND e.def_max_eventid)),
+head AS (
+    UPDATE jedi_events e SET def_max_eventid = e.def_min_eventid + e.events_per_range - 1
+      FROM hit h WHERE e.jeditaskid = %(task)s AND e.row_id = h.row_id)
+INSERT INTO jedi_events (jeditaskid, datasetid, pandaid, fileid, job_processid, status, events_per_range, def_min_eventid,
+       def_max_eventid, processed_upto_eventid, attemptnr, objstore_id, event_offset, is_jumbo, error_code, path_convention,
+       error_diag)
+SELECT h.jeditaskid, h.datasetid, h.pandaid, h.fileid, r.first, h.status, h.events_per_range, r.first,
+       least(r.first + h.events_per_range - 1, h.def_max_eventid), h.processed_upto_eventid, h.attemptnr, h.objstore_id,
+       h.event_offset, h.is_jumbo, h.error_code, h.path_convention, h.error_diag
+  FROM hit h, generate_series(h.def_min_eventid + h.events_per_range, h.def_max_eventid, h.events_per_range) r (first)
+"""
 _CORRUPT: Final = f"""
 UPDATE jedi_events e SET status = {after(EventAct.CORRUPT)}
  WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND {before(EventAct.CORRUPT, row="e.")}
@@ -106,17 +129,23 @@ def discard(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -
     cursor.execute(_DISCARD, {"task": task_id, "files": numbers(files)})
 
 
-def merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> list[int]:
-    """What is done of these files is merged. Returns the jobs that have processed it."""
-    cursor.execute(_MERGE, {"task": task_id, "files": numbers(files)})
-    return [job for (job,) in cursor.fetchall()]
+class Merged(NamedTuple):
+    """The jobs that have processed what was merged, and the number of events."""
+
+    workers: list[int]
+    events: int
 
 
-def given_up(
-    cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int, files: Collection[int]
-) -> list[tuple[int, int, int]]:
-    """Of which of these files the jobset has given up events, where a partial result is accepted: (file, dataset, events)."""
-    cursor.execute(_GIVEN_UP, {"task": task_id, "jobset": jobset_id, "files": numbers(files)})
+def merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], merge_job: int | None = None) -> Merged:
+    """What is done of these files is merged, and counts as events of the merge job."""
+    cursor.execute(_MERGE, {"task": task_id, "files": numbers(files), "job": merge_job})
+    rows = cursor.fetchall()
+    return Merged([job for job, _ in rows], sum(events for _, events in rows))
+
+
+def given_up(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> list[tuple[int, int, int]]:
+    """Of which of these files events are given up, when what is done of them is merged: (file, dataset, events)."""
+    cursor.execute(_GIVEN_UP, {"task": task_id, "files": numbers(files)})
     return [(file, dataset, int(events)) for file, dataset, events in cursor.fetchall()]
 
 
@@ -150,6 +179,8 @@ def corrupt(
     whose names end with the ids of their ranges. Returns how many blocks that are."""
     ids = [tuple(map(int, found.groups())) for lfn in loose if (found := _RANGE.search(lfn))]
     of_loose = {"of_files": numbers(file for file, _ in ids), "firsts": numbers(first for _, first in ids)}
+    if ids:
+        cursor.execute(_PART, {"task": task_id, "files": numbers(files), **of_loose})
     cursor.execute(_CORRUPT, {"task": task_id, "files": numbers(files), "zips": numbers(zips), **of_loose})
     return cursor.rowcount
 

@@ -146,6 +146,17 @@ def complete_files(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[
     cursor.execute(_COMPLETE, {"task": task_id, "files": numbers(files)})
 
 
+_GIVE_UP_REST: Final = f"""
+UPDATE jedi_events SET status = {after(EventAct.GIVE_UP)}
+ WHERE jeditaskid = %(task)s AND pandaid = %(jobset)s AND {before(EventAct.GIVE_UP)}
+"""
+
+
+def give_up_rest(cursor: psycopg.Cursor[Any], task_id: int, jobset_id: int) -> None:
+    """What is ready of a jobset is given up: no job follows that could process it."""
+    cursor.execute(_GIVE_UP_REST, {"task": task_id, "jobset": jobset_id})
+
+
 _FINISHED_AND_READY: Final = f"""
 SELECT coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(job)s AND {is_in({S.FINISHED})}), 0),
        coalesce(sum({RANGES}) FILTER (WHERE pandaid = %(jobset)s AND {is_in({S.READY})}), 0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tasks_app.domain.range_jobs import OF_SOME_EVENTS
+
 
 class FineEnd(Enum):
     """How it ends; the values are sub-statuses of jobs."""
 
     DONE = "fg_done"
     """No range of its jobset is left: it is finished, and so is its file."""
-    PARTIAL = "fg_partial"
+    PARTIAL = OF_SOME_EVENTS
     """It is finished, and its file is tried again for the ranges that are left."""
     STUMBLE = "fg_stumble"
     """It ends as it was reported, and its file is tried again."""

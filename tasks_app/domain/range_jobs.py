@@ -21,6 +21,8 @@ BY_CHANNEL: Final = TAKING - {FINE}
 """Their payloads get ranges from any pilot, through a channel."""
 TOO_LONG: Final = "es_toolong"
 """The sub-status of a job that takes ranges, or merges their outputs, and ran for too long: others of its jobset go on."""
+OF_SOME_EVENTS: Final = "fg_partial"
+"""The sub-status of a finished job that is fine-grained and has left events to others."""
 RANGE_PROGRAMS: Final = frozenset({"event_command", "zmumu_ranges"})
 """This site's own programs for consumers, which get ranges through the pilot's channel."""
 WHOLE_PROGRAM: Final = "run_command"

@@ -18,6 +18,7 @@ from jedisite.vocabulary.words import plural, some
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.domain.job_file_states import JobFileStatus
+from tasks_app.domain.range_jobs import OF_SOME_EVENTS
 from tasks_app.lifecycle import file_recovery
 from tasks_app.models import Dataset, Task
 from tasks_app.outcomes.lost_outputs import LostOutput, lose_outputs
@@ -163,8 +164,10 @@ def _note(place: dict[str, list[str]], dataset: str, names: Sequence[str]) -> No
 def _void_jobs(cursor: psycopg.Cursor[Any], task_id: int) -> list[int]:
     cursor.execute(
         f"""SELECT f.pandaid FROM (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'finished'
+                                      AND jobsubstatus IS DISTINCT FROM '{OF_SOME_EVENTS}'
                                    UNION ALL
-                                  SELECT pandaid FROM jobs_archive WHERE jeditaskid = %(task)s AND jobstatus = 'finished') j
+                                  SELECT pandaid FROM jobs_archive WHERE jeditaskid = %(task)s AND jobstatus = 'finished'
+                                      AND jobsubstatus IS DISTINCT FROM '{OF_SOME_EVENTS}') j
              JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ('input', 'pseudo_input')
               AND f.status IS DISTINCT FROM '{JobFileStatus.AGAIN}'
              JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = f.datasetid AND c.fileid = f.fileid

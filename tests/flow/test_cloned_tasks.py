@@ -21,6 +21,7 @@ from tasks_app.outcomes.outcomes import book
 from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, settle, status, submit, task, wake
 from tests.flow.pilot import Pilot, drive
+from tests.flow.test_commands import command
 
 pytestmark = pytest.mark.usefixtures("tables")
 READY, SENT, FINISHED, MERGED, CANCELLED = (
@@ -243,3 +244,65 @@ def test_a_job_that_has_finished_no_event_does_not_finish_its_file(how: str) -> 
     drive(pilot)
     assert status(made) == "failed", "no attempt of the file has finished an event"
     assert_books_balance()
+
+
+def with_outputs(pilot: Pilot, job: dict[str, Any]) -> None:
+    """A pilot of PanDA's kind ends a job with an output of its own."""
+    pilot.end(job, "finished")
+    adder.run()
+
+
+def test_outputs_that_jobs_have_stored_for_some_events_each_all_count() -> None:
+    made = fine()
+    pilot = Pilot(with_secret=False)
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    says(made, job, e1="finished", e2="finished")
+    with_outputs(pilot, job)
+    wake()
+    job_generator.run()
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    says(made, job, e3="finished", e4="finished")
+    with_outputs(pilot, job)
+    settle()
+    assert status(made) == "done", task(made).error_dialog
+    assert sorted(outputs(made).values()) == ["finished", "finished"], "none of them was made twice"
+    assert_books_balance()
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_file_that_uses_up_its_attempts_keeps_the_events_that_were_finished(stores: bool) -> None:
+    """By what its jobs have stored themselves, or by a merge job of what lies in zip files."""
+    made = fine()
+    File.objects.filter(task_id=made, type="input").update(max_attempt=1)
+    pilot = Pilot(with_secret=False)
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    says(made, job, e1="finished", e2="finished", e4="failed")
+    if stores:
+        with_outputs(pilot, job)
+    else:
+        zip_row = JobFile.objects.create(
+            job_id=job["PandaID"], task_id=made, type="zipoutput", lfn="z1", scope="transient", size=5, checksum="ad:ab"
+        )
+        Event.objects.filter(task_id=made, status=FINISHED).update(zip_row_id=zip_row.id, objstore_id=11)
+        pilot.end(job, "failed")
+        adder.run()
+        assert input_of(made)[0] == "running", "a merge job has it"
+        wake()
+        (merge,) = pilot.fetch(1)
+        assert Job.objects.get(pk=merge["PandaID"]).event_service == 2
+        pilot.start(merge)
+        pilot.end(merge)
+    settle()
+    assert (status(made), input_of(made)) == ("finished", ("partial", 1)), task(made).error_dialog
+    assert "2 events were given up" in (task(made).error_dialog or "")
+    read = Dataset.objects.get(task_id=made, type="input")
+    assert (read.status, read.files_finished, read.files_failed, read.events_used) == ("finished", 1, 0, 2)
+    assert [state for state in outputs(made).values() if state == "finished"] == ["finished"]
+    assert_books_balance()
+    assert command(made, "retry").status == "done"
+    wake()
+    job_generator.run()
+    assert [one[:2] for one in ranges(made) if one[3] == READY] == [(3, 4)], "what was given up, and nothing else"

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import transaction
+from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, Queue, QueueActivity, StorageEndpoint
+from events_app.ends.merge_inputs import unreadable
+from events_app.lifecycle.jobset_ranges import corrupt
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
+from jedisite.database.sql import hot_cursor
 from tasks_app.models import File, Job, JobFile, JobOutputReport, JobParams, Task, TaskParams
-from tests.events_app.jobsets import Jobset, books_lines, check, ends, follower, merged, said_of, works
+from tasks_app.outcomes.end_hooks import EventJob
+from tests.events_app.jobsets import Jobset, books_lines, check, ends, follower, merged, said_of, stores, works
 from tests.events_app.ranges import DATASET, FINISHED, JOBSET, TASK
 
 pytestmark = pytest.mark.django_db
@@ -317,3 +323,35 @@ def test_a_new_jobset_is_merged_with_what_an_older_one_has_done(jobset_of: Make)
     merged(follower(jobset.first))
     books_lines()
     assert [said_of(job)[0] for job in (jobset.first, older)] == ["finished", "finished"]
+
+
+def test_of_a_block_only_the_ranges_whose_outputs_cannot_be_read_are_processed_again(jobset_of: Make) -> None:
+    jobset = jobset_of(35)
+    works(jobset.first, 4, dict.fromkeys((1, 11, 21, 31), FINISHED))
+    ends(jobset.first)
+    assert blocks(jobset) == [(1, S.DONE)], "one block, whose outputs lie at a storage on their own"
+    merge = follower(jobset.first)
+    bad = JobFile.objects.get(job_id=merge, type="zipinput", lfn__contains=f"-{jobset.file.id}-21-")
+    Job.objects.filter(pk=merge).update(pilot_error_code=1103, pilot_error_diag=f"{bad.lfn} is not there")
+    with transaction.atomic(), hot_cursor() as cursor:
+        job = EventJob(merge, TASK, "running", 2, JOBSET, 1, 1, "", "SITE_A", "", 1103, f"{bad.lfn} is not there", True)
+        zips, loose = unreadable(cursor, job, [jobset.file.id])
+        assert (zips, loose) == ([], [bad.lfn])
+        assert corrupt(cursor, TASK, [jobset.file.id], zips, loose) == 1
+    assert blocks(jobset) == [(1, S.DONE), (11, S.DONE), (21, S.CORRUPTED), (31, S.DONE)]
+    assert [(row.min_event, row.max_event) for row in Event.objects.order_by("min_event")][-1] == (31, 35)
+
+
+def test_a_merge_job_and_its_output_have_the_events_that_were_merged(jobset_of: Make) -> None:
+    jobset = jobset_of()
+    merge = two_zips(jobset)
+    now = timezone.now()
+    Job.objects.filter(pk=merge).update(status="holding", fence=1, heartbeat_at=now, start_time=now)
+    says = tuple((output, {key: said[key] for key in said if key != "nevents"}) for output, said in stores(merge))
+    ends(merge, stored=says)
+    assert Job.objects.get(pk=merge).events == 25
+    kinds = dict(File.objects.filter(job_id=merge, type__in=["output", "log"]).values_list("type", "events"))
+    assert kinds["output"] == 25 and kinds.get("log") is None
+    jobset.outputs.refresh_from_db()
+    assert (jobset.outputs.files_finished, jobset.outputs.events_used) == (1, 25)
+    check()
