@@ -9,6 +9,9 @@ from typing import TypeVar
 from jedisite.vocabulary.words import rather
 
 T = TypeVar("T")
+MOST_COMPARED = 200_000
+"""Letters of a name times those of all names with which it is compared: beyond that nothing is said of what was meant. Names that
+are made for it take most of a microsecond for each pair of letters."""
 MOST_FAULTS = 500
 MORE = f"Only the first {MOST_FAULTS} errors are shown; the rest was not checked."
 MOST_HINTS = 20
@@ -54,7 +57,9 @@ class Faults:
 
     def add_unknown(self, where: str, said: str, name: str, known: Iterable[str], rule: str = "known key") -> None:
         """A name that is not known: `said`, a sentence without its full stop, and what may have been meant."""
-        self.add(where, rule, rather(said, name, known) if self.hints else f"{said}.")
+        others = list(known) if self.hints else []
+        compared = len(name) * sum(map(len, others)) <= MOST_COMPARED
+        self.add(where, rule, rather(said, name, others) if others and compared else f"{said}.")
 
     def take(self, check: Callable[[], T]) -> T | None:
         """What a check returns; when it raises ParamErrors None, and its faults are added for fields that had none."""

@@ -76,7 +76,7 @@ class OutputOf:
 
 @dataclass(frozen=True, slots=True)
 class PackageStory:
-    """`waits_for`: packages that have not ended and that it waits for."""
+    """`waits_for`: packages that have not ended and that it waits for, with their states."""
 
     node: Node
     fact: PackageFact
@@ -85,7 +85,7 @@ class PackageStory:
     tries: Sequence[Try]
     outputs: Sequence[OutputOf]
     more_outputs: int
-    waits_for: Sequence[Node]
+    waits_for: Sequence[tuple[Node, PackageStatus]]
 
 
 def story_of(
@@ -107,7 +107,8 @@ def story_of(
             )
             for name in node.outputs[:MOST_FILES]
         ]
-        waits = [graph.nodes[at] for at in graph.parents[node.index] if facts[at].status not in ENDED]
+        waits = [(graph.nodes[at], facts[at].status) for at in graph.parents[node.index]]
+        waits = [one for one in waits if one[1] not in ENDED]
         found.append(
             PackageStory(
                 node,

@@ -1,11 +1,11 @@
-"""What is done to a whole workflow, or to a stage of it: hold, resume, kill, retry, change of priority.
+"""What is done to a whole workflow, or to a stage of it: hold, resume, kill, retry, change of priority; and a retry of packages.
 
 Each is a command on its tasks, or a change of them, which has its own preview and its own entry in the audit trail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from tasks_app.commands import bulk
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.models import Task, Workflow, WorkflowPackage
 from tasks_app.params.acts import ACTS
+from tasks_app.params.command_parameters import written_numbers
+from tasks_app.workflows.package_facts import package_facts
+from tasks_app.workflows.rules.package_states import PackageStatus
 from tasks_app.workflows.submitting_workflows import begin, definition_of, held_workflow
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -74,6 +77,45 @@ def act_on_workflow(
     one = _give(COMMANDS[name], ended, caller, reason, {}, preview=preview)
     other = _give(MORE, sorted(at_work), caller, reason, {}, preview=preview)
     return Acted((*one.tasks, *other.tasks), (*one.refused, *other.refused))
+
+
+def retry_packages(
+    workflow_id: int, paths: Collection[str], *, caller: Caller, reason: str = "", preview: bool = False
+) -> Acted:
+    """Try again those of these packages that have failed, and no other ones; with `preview` only say whose tasks accept it.
+
+    Raises CannotActError when none of them has failed. Raises Workflow.DoesNotExist.
+    """
+    wanted = set(paths)
+    with transaction.atomic():
+        workflow = held_workflow(workflow_id)
+        failed = [
+            fact for fact in package_facts(workflow) if fact.path in wanted and fact.status is PackageStatus.FAILED
+        ]
+        if not failed:
+            raise CannotActError("None of these packages has failed: there is nothing to try again.")
+        if not preview:
+            details = {"packages": [fact.path for fact in failed]}
+            audit.record(caller.name, "retry", "workflow", workflow_id, reason=reason, details=details)
+    named = [fact.path for fact in failed]
+    groups: dict[int, list[int]] = {}
+    rows = WorkflowPackage.objects.filter(workflow_id=workflow_id, path__in=named).order_by("boundary")
+    for task_id, boundary in rows.values_list("task_id", "boundary"):
+        assert task_id is not None and boundary is not None  # what has failed has a task
+        groups.setdefault(task_id, []).append(boundary)
+    final = set(Task.objects.filter(pk__in=list(groups), status__in=TASK_FINAL).values_list("pk", flat=True))
+    done = [
+        _give(
+            COMMANDS["retry"] if task_id in final else MORE,
+            [task_id],
+            caller,
+            reason,
+            {"subjobs": written_numbers(numbers)},
+            preview=preview,
+        )
+        for task_id, numbers in sorted(groups.items())
+    ]
+    return Acted(tuple(task for one in done for task in one.tasks), [group for one in done for group in one.refused])
 
 
 def _before_it_began(workflow: Workflow, name: str, caller: Caller, stage: int | None, *, preview: bool) -> Acted:

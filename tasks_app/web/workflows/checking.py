@@ -188,7 +188,13 @@ def _shown(definition: Definition, graph: Graph, owner: str) -> dict[str, Any]:
         "shape": graph_picture.BOX,
         "cannot": [f"{error.field}: {error.message}" for error in cannot[:MOST_FAULTS]],
         "packages": [
-            (node, [graph.nodes[at].path for at in graph.parents[node.index]]) for node in graph.nodes[:MOST_ROWS]
+            (
+                node,
+                [graph.nodes[at].path for at in graph.parents[node.index]],
+                declared[node.index],
+                node.index in chain,
+            )
+            for node in graph.nodes[:MOST_ROWS]
         ],
         "more_packages": max(len(graph.nodes) - MOST_ROWS, 0),
     }

@@ -92,7 +92,7 @@ def picture_of(
         status = next(state for state in _WORST_FIRST if box.counts.get(state)).value
         tone = "wait" if planned else words.tone(status)
         failed = sum(failures[at] for at in box.nodes) if failures else 0
-        said = plural(len(box.nodes), "package") if planned else _said(counts, failed, folded=box.is_folded)
+        said = _planned(graph, box) if planned else _said(counts, failed, folded=box.is_folded)
         known = [usual_s[at] for at in box.nodes if usual_s and usual_s[at] is not None]
         x = drawn.boxes[place].x
         waits = before.get(place, [])
@@ -125,6 +125,13 @@ def name_of(graph: Graph, box: Box) -> str:
     """The path of a package; of several those of the first and the last."""
     first, last = graph.nodes[box.nodes[0]], graph.nodes[box.nodes[-1]]
     return first.path if not box.is_folded else f"{first.path} … {last.path}"
+
+
+def _planned(graph: Graph, box: Box) -> str:
+    if box.is_folded:
+        return plural(len(box.nodes), "package")
+    node = graph.nodes[box.nodes[0]]
+    return f"reads {plural(len(node.inputs), 'file')}, writes {len(node.outputs)}"
 
 
 def _said(counts: Sequence[tuple[str, int]], failed: int, *, folded: bool) -> str:

@@ -26,7 +26,7 @@ from tasks_app.web.workflows.workflow_pages import REFRESH_S, line_address, work
 from tasks_app.workflows.line_stories import story_of
 from tasks_app.workflows.package_columns import PACKAGES, with_places
 from tasks_app.workflows.package_facts import package_facts
-from tasks_app.workflows.rules.package_states import ENDED
+from tasks_app.workflows.rules.package_states import ENDED, PackageStatus
 from tasks_app.workflows.submitting_workflows import definition_of
 
 COLUMN = PACKAGES.by_name
@@ -97,6 +97,9 @@ def workflow_line(request: HttpRequest, workflow_id: int, line: str) -> HttpResp
     after = dict.fromkeys(
         c.line_path for n in nodes for at in graph.children[n.index] if (c := graph.nodes[at]).index not in own
     )
+    states = {facts[at].status for at in own}
+    has_failed = PackageStatus.FAILED in states
+    buttons = buttons_of(workflow, caller, line=line, has_failed=has_failed) if states - ENDED else ()
     context = {
         "section": "workflows",
         "tab": "",
@@ -108,7 +111,7 @@ def workflow_line(request: HttpRequest, workflow_id: int, line: str) -> HttpResp
         "after": [(path, line_address(workflow_id, path)) for path in list(after)[:MOST_LINES]],
         "more_after": max(len(after) - MOST_LINES, 0),
         "may_fetch": caller.may_fetch(workflow.owner),
-        "buttons": buttons_of(workflow, caller, line=line) if any(facts[at].status not in ENDED for at in own) else (),
+        "buttons": buttons,
         "packages_url": f"{reverse('dashboard:workflow-packages', args=[workflow_id])}?line={line}",
         "seconds": REFRESH_S,
         "now": timezone.now(),

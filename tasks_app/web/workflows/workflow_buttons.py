@@ -14,6 +14,7 @@ from tasks_app.models import Workflow
 from tasks_app.workflows.workflow_states import ENDED, WorkflowState
 
 DROP: Final = "drop"
+RETRY: Final = "retry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class WorkflowAct:
 
     @property
     def for_lines(self) -> bool:
-        return self.name == DROP
+        """Whether it can be done to lines, and to packages that are chosen in their list."""
+        return self.name in (DROP, RETRY)
 
 
 ACTS: Final[Mapping[str, WorkflowAct]] = {
@@ -37,7 +39,7 @@ ACTS: Final[Mapping[str, WorkflowAct]] = {
         WorkflowAct("hold", "Hold", "No further job is made until it is resumed.", "Resume takes it back."),
         WorkflowAct("resume", "Resume", "Jobs are made again.", "Hold takes it back."),
         WorkflowAct(
-            "retry",
+            RETRY,
             "Retry",
             "Packages that have failed get new attempts, and what waits for them goes on when they succeed.",
             "New jobs are made within minutes; a kill ends them.",
@@ -60,7 +62,7 @@ ACTS: Final[Mapping[str, WorkflowAct]] = {
         ),
     )
 }
-ON_PACKAGES: Final = ((DROP, "Drop their lines"),)
+ON_PACKAGES: Final = ((RETRY, "Retry"), (DROP, "Drop their lines"))
 """What can be done to packages that are chosen in their list."""
 _S = WorkflowState
 _FITTING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -77,12 +79,13 @@ class Button:
     url: str
 
 
-def buttons_of(workflow: Workflow, caller: Caller, *, line: str = "") -> Sequence[Button]:
-    """What this caller may do; the page behind a button says what it would hit. `workflow` has its `state`."""
+def buttons_of(workflow: Workflow, caller: Caller, *, line: str = "", has_failed: bool = False) -> Sequence[Button]:
+    """What this caller may do; the page behind a button says what it would hit. `workflow` has its `state`; `has_failed`: a
+    package of the line."""
     state = getattr(workflow, "state", "")
     if not caller.may_command(workflow.owner) or state in ENDED:
         return ()
-    names = (DROP,) if line else _FITTING.get(state, ())
+    names = (RETRY, DROP) if line and has_failed else (DROP,) if line else _FITTING.get(state, ())
     if not line and not workflow.container:
         names = ("resume", "kill")
     given = f"?{urlencode({'line': line}, safe='/')}" if line else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.contrib import messages
@@ -29,9 +30,19 @@ from tasks_app.web.workflows.workflow_pages import line_address, workflow_of
 from tasks_app.workflows.dropping import CannotDropError, Dropped, drop_lines
 from tasks_app.workflows.package_columns import LINE, PackageFilter, with_places
 from tasks_app.workflows.rules.document_fields import MOST_STAGES
-from tasks_app.workflows.workflow_acts import COMMANDS, MORE, Acted, CannotActError, act_on_workflow
+from tasks_app.workflows.workflow_acts import COMMANDS, MORE, Acted, CannotActError, act_on_workflow, retry_packages
 
 SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Lines, and packages of these by path."""
+
+    lines: Sequence[str]
+    paths: Sequence[str]
+
+
 _REFUSED = (CannotActError, CannotDropError, SubmissionRefusedError)
 
 
@@ -51,11 +62,14 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
     faults: list[str] = []
     stage, line = _stage(given.get("stage", ""), faults), given.get("line", "")[:20]
     lines = [line] if line else []
-    if act.for_lines != bool(lines):
-        faults.append("line: A line is dropped, and everything else is done to a workflow or a stage.")
+    chosen = _packages_in(workflow, line) if line else None
+    if lines and not act.for_lines:
+        faults.append(f"line: {act.title} is for a whole workflow or a stage of it.")
+    elif act.name == DROP and not lines:
+        faults.append("line: Say which line is dropped, such as 001/002.")
     code = 409 if faults else 200
     if request.method == "POST" and not faults:
-        code, faults = _do(request, act, workflow, caller, stage, lines)
+        code, faults = _do(request, act, workflow, caller, stage, chosen)
         if not faults:
             what = f"line {line} of workflow {workflow_id}" if line else f"workflow {workflow_id}"
             messages.success(request, f"{act.title}: accepted for {what}. It takes effect within seconds.")
@@ -66,12 +80,12 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
         f"line {line} of {workflow.name}" if line else f"stage {stage} of {workflow.name}" if stage else workflow.name
     )
     context = {
-        **_preview(act, workflow, caller, stage, lines),
+        **_preview(act, workflow, caller, stage, chosen),
         "section": "workflows",
         "act": act,
         "workflow": workflow,
         "stage": stage,
-        "stages": () if act.for_lines else _stages(workflow),
+        "stages": () if lines or act.name == DROP else _stages(workflow),
         "line": line,
         "question": f"{act.title} {what}?",
         "given": request.POST,
@@ -80,6 +94,11 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
         "back": line_address(workflow_id, line) if line else reverse("dashboard:workflow", args=[workflow_id]),
     }
     return render(request, "tasks_app/workflow_do.html", context, status=code)
+
+
+def _packages_in(workflow: Workflow, line: str) -> Chosen:
+    rows = with_places(WorkflowPackage.objects.filter(workflow=workflow)).filter(line=line)
+    return Chosen([line], list(rows.values_list("path", flat=True)))
 
 
 def _stage(text: str, faults: list[str]) -> int | None:
@@ -101,14 +120,21 @@ def _stages(workflow: Workflow) -> Sequence[int]:
 
 
 def _preview(
-    act: WorkflowAct, workflow: Workflow, caller: Caller, stage: int | None, lines: Sequence[str]
+    act: WorkflowAct, workflow: Workflow, caller: Caller, stage: int | None, chosen: Chosen | None
 ) -> dict[str, Any]:
     """What it would do, for the template; `refused` says why it cannot be done at all."""
     asked: dict[str, Any] = {"caller": caller, "reason": "", "preview": True}
     try:
         if act.name == DROP:
-            return _of_drop(drop_lines(workflow.pk, lines, **asked)) if lines else {"refused": "No line is chosen."}
-        acted = act_on_workflow(workflow.pk, act.name, stage=stage, **asked)
+            return (
+                _of_drop(drop_lines(workflow.pk, chosen.lines, **asked))
+                if chosen
+                else {"refused": "No line is chosen."}
+            )
+        if chosen is not None:
+            acted = retry_packages(workflow.pk, chosen.paths, **asked)
+        else:
+            acted = act_on_workflow(workflow.pk, act.name, stage=stage, **asked)
     except _REFUSED as error:
         return {"refused": sentence(error)}
     except ParamErrors as error:
@@ -129,18 +155,19 @@ def _of_drop(dropped: Dropped) -> dict[str, Any]:
 
 def _of_acted(act: WorkflowAct, acted: Acted, caller: Caller) -> dict[str, Any]:
     tasks = list(Task.objects.filter(pk__in=acted.tasks[:SHOWN]).only("id", "name", "status").order_by("pk"))
-    found: dict[str, Any] = {"acted": acted, "tasks": tasks, "tasks_number": len(acted.tasks)}
+    refused = [_of_group(act, group) for group in acted.refused]
+    found: dict[str, Any] = {"acted": acted, "tasks": tasks, "tasks_number": len(acted.tasks), "others": refused}
     if acted.tasks:
         open_ones = act.name == "retry" and any(task.status not in TASK_FINAL for task in tasks)
         command = TASK_ACTS[MORE if open_ones else COMMANDS[act.name]]
         found["plan"] = bulk.preview(command, bulk.by_ids(acted.tasks), caller)
     elif not acted.begins and acted.refused:
-        found["refused"] = "None of its tasks accepts this now."
+        found["refused"] = " ".join(["None of its tasks accepts this now.", *refused])
     return found
 
 
 def _do(
-    request: HttpRequest, act: WorkflowAct, workflow: Workflow, caller: Caller, stage: int | None, lines: Sequence[str]
+    request: HttpRequest, act: WorkflowAct, workflow: Workflow, caller: Caller, stage: int | None, chosen: Chosen | None
 ) -> tuple[int, list[str]]:
     """Do it; returns the status, and why it failed, in sentences: then nothing was done."""
     try:
@@ -149,16 +176,27 @@ def _do(
         priority = _priority(request.POST.get("priority", ""), faults) if act.name == "priority" else None
         faults.raise_if_any()
         if act.name == DROP:
-            drop_lines(workflow.pk, lines, caller=caller, reason=reason)
+            drop_lines(workflow.pk, chosen.lines if chosen else (), caller=caller, reason=reason)
             return 200, []
-        acted = act_on_workflow(workflow.pk, act.name, caller=caller, reason=reason, stage=stage, priority=priority)
+        if chosen is not None:
+            acted = retry_packages(workflow.pk, chosen.paths, caller=caller, reason=reason)
+        else:
+            more = {"stage": stage, "priority": priority}
+            acted = act_on_workflow(workflow.pk, act.name, caller=caller, reason=reason, **more)
     except ParamErrors as errors:
         return 409, command_buttons.faults_of(errors)
     except _REFUSED as error:
         return 409, [sentence(error)]
+    if acted.refused and not acted.tasks:
+        return 409, [_of_group(act, group) for group in acted.refused]
     for group in acted.refused:
-        messages.warning(request, f"{act.title} was refused by {plural(len(group.ids), 'task')}: {group.words}.")
+        messages.warning(request, _of_group(act, group))
     return 200, []
+
+
+def _of_group(act: WorkflowAct, group: bulk.Refused) -> str:
+    number, words = len(group.ids), command_buttons.on_page(TASK_ACTS[COMMANDS[act.name]], group.words)
+    return f"{plural(number, 'task')} {'refuses' if number == 1 else 'refuse'} it: {words}."
 
 
 def _priority(text: str, faults: Faults) -> int:
@@ -179,24 +217,24 @@ def workflow_packages_bulk(request: HttpRequest) -> HttpResponse:
     try:
         if act is None or not act.for_lines:
             raise bulk.SelectionError("command", "command: choose what to do with the packages.")
-        workflow, lines, ids = _chosen(chosen_rows.chosen_ids(given), query)
+        workflow, chosen, ids = _chosen(chosen_rows.chosen_ids(given), query)
     except bulk.SelectionError as exc:
         context: dict[str, Any] = {"section": "workflows", "faults": [str(exc)], "act": act}
         return render(request, "tasks_app/workflow_do.html", context, status=400)
     caller, code = caller_of(request), 200
     back = reverse("dashboard:workflow-packages", args=[workflow.pk])
+    of = plural(len(chosen.lines), "line") if act.name == DROP else plural(len(chosen.paths), "package")
     if request.method == "POST" and "confirm" in given:
-        code, faults = _do(request, act, workflow, caller, None, lines)
+        code, faults = _do(request, act, workflow, caller, None, chosen)
         if not faults:
-            messages.success(request, f"{act.title}: accepted for {plural(len(lines), 'line')}.")
+            messages.success(request, f"{act.title}: accepted for {of}.")
             return redirect(back)
     context = {
-        **_preview(act, workflow, caller, None, lines),
+        **_preview(act, workflow, caller, None, chosen),
         "section": "workflows",
         "act": act,
         "workflow": workflow,
-        "lines": lines[:SHOWN],
-        "question": f"{act.title} {plural(len(lines), 'line')} of {workflow.name}?",
+        "question": f"{act.title} {of} of {workflow.name}?",
         "ids": ",".join(map(str, ids)),
         "query": query,
         "given": request.POST,
@@ -206,8 +244,8 @@ def workflow_packages_bulk(request: HttpRequest) -> HttpResponse:
     return render(request, "tasks_app/workflow_do.html", context, status=code)
 
 
-def _chosen(ids: Sequence[int] | None, query: str) -> tuple[Workflow, list[str], list[int]]:
-    """The workflow, its lines in which the chosen packages stand, and the numbers of these. Raises SelectionError."""
+def _chosen(ids: Sequence[int] | None, query: str) -> tuple[Workflow, Chosen, list[int]]:
+    """The workflow, the chosen packages with their lines, and the numbers of these. Raises SelectionError."""
     rows = with_places(WorkflowPackage.objects.all())
     if ids is not None:
         rows = rows.filter(pk__in=bulk.checked_ids(ids, "package"))
@@ -223,8 +261,9 @@ def _chosen(ids: Sequence[int] | None, query: str) -> tuple[Workflow, list[str],
                 "query", f"query: {(unknown or list(chosen.form.errors))[0][:60]} cannot be read."
             )
         rows = chosen.qs
-    found = list(rows.order_by("pk").values_list("pk", "workflow_id", "line"))
-    ids = bulk.checked_ids((pk for pk, _, _ in found), "package")
-    if len(numbers := {number for _, number, _ in found}) > 1:
+    found = list(rows.order_by("pk").values_list("pk", "workflow_id", "line", "path"))
+    ids = bulk.checked_ids((pk for pk, *_ in found), "package")
+    if len(numbers := {number for _, number, *_ in found}) > 1:
         raise bulk.SelectionError("ids", "Choose packages of one workflow.")
-    return workflow_of(numbers.pop()), sorted({line for _, _, line in found}), ids
+    lines = list(dict.fromkeys(line for *_, line, _ in found))
+    return workflow_of(numbers.pop()), Chosen(lines, [path for *_, path in found]), ids

@@ -42,11 +42,8 @@ def sentence_of(graph: Graph, facts: WorkflowFacts) -> str:
     elif not facts.has_begun:
         parts = (f"It has been on hold since it was submitted, and begins when {facts.owner} resumes it.",)
     elif facts.is_held:
-        parts = (
-            _succeeded(by, len(facts.statuses)),
-            _at_work(facts, by),
-            "It is on hold: nothing else starts until it is resumed.",
-        )
+        said = " ".join(filter(None, (_succeeded(by, len(facts.statuses)), _at_work(facts, by))))
+        parts = (said, f"It is on hold: nothing {'else ' if said else ''}starts until it is resumed.")
     else:
         parts = (
             _succeeded(by, len(facts.statuses)),

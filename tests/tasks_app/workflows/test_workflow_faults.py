@@ -173,3 +173,15 @@ def test_hostile_definitions_are_answered_soon() -> None:
     assert "and 4980 more" in faults(workflow(chain))["stages"]
     assert len(faults(workflow(unknown))) > 400
     assert time.process_time() - began < 8
+
+
+def test_names_that_are_made_to_be_compared_are_not() -> None:
+    """Names of one letter that are near each other take milliseconds a pair, and there may be thousands."""
+    long = "z" * 100
+    many = [line(binary("A", [f"y{long}{n}"], [f"{long}{n}"])) for n in range(600)]
+    before = time.process_time()
+    found = faults(workflow(many))
+    assert time.process_time() - before < 10, "twice as long with comparisons, and minutes with more names"
+    assert len(found) > 400 and not any("Did you mean" in said for said in found.values())
+    few = faults(workflow([line(binary("A", ["rwa"], ["raw"]))]))
+    assert "Did you mean raw?" in " ".join(few.values())

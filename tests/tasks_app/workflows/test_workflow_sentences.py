@@ -80,6 +80,7 @@ WAIT = {0: "All 3 sites were skipped."}
             "Package 001/001/001 (reco) has failed, and 2 packages wait for it. Retry it, or drop its line. "
             "1 package was dropped.",
         ),
+        ((U, U, U, U), {"is_held": True}, "It is on hold: nothing starts until it is resumed."),
         ((S, S, S, S), {}, "All 4 packages have succeeded."),
         ((S, C, S, S), {}, "3 of 4 packages have succeeded. 1 package was dropped."),
         ((C, C, C, C), {}, "All of its packages were dropped or killed: nothing runs any more."),

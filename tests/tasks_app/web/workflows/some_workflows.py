@@ -68,7 +68,7 @@ def tried(workflow: Workflow, path: str, number: int, status: str, *, spent: boo
     """A job that had or has a package, with the file of its group, which may have no attempt left."""
     row = WorkflowPackage.objects.get(workflow=workflow, path=path)
     dataset, _ = Dataset.objects.get_or_create(
-        task_id=row.task_id, type="pseudo_input", defaults={"name": "seq_number", "status": "ready"}
+        task_id=row.task_id, type="pseudo_input", defaults={"name": "seq_number", "status": "ready", "files": 1}
     )
     file, _ = File.objects.get_or_create(
         task_id=row.task_id,

@@ -13,7 +13,7 @@ from django.test import Client
 from jedisite.models import AuditEntry
 from tasks_app.models import Command, JobFile, Task, Workflow, WorkflowPackage
 from tests.tasks_app.web.lists.test_listing import Table
-from tests.tasks_app.web.workflows.some_workflows import LARGE, TWO_STAGES, stored, submit, tried
+from tests.tasks_app.web.workflows.some_workflows import LARGE, TWO_STAGES, in_part, stored, submit, tried
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 16
@@ -331,3 +331,38 @@ def test_a_workflow_is_found_by_its_number_and_name(reader: Client) -> None:
     workflow = submit()
     assert reader.get("/search/?q=pair")["Location"] == f"/workflows/{workflow.pk}/"
     assert f'href="/workflows/{workflow.pk}/"' in text_of(reader.get(f"/search/?q={workflow.pk}", follow=True))
+
+
+def test_failed_packages_are_retried_and_no_others(reader: Client) -> None:
+    workflow = in_part()
+    other = tried(workflow, "001/001/001", 900_004, "failed", spent=True)
+    rows = dict(WorkflowPackage.objects.filter(workflow=workflow).values_list("path", "pk"))
+    url = "/workflows/packages/bulk/"
+    text = text_of(reader.get(f"{url}?command=retry&ids={rows['001/002/001']}&ids={rows['002/001/001']}"))
+    assert "Retry 2 packages of pair?" in text and "<strong>1 task</strong> accepts it" in text
+    none = text_of(reader.get(f"{url}?command=retry&ids={rows['002/001/001']}"))
+    assert "None of these packages has failed" in none and 'method="post" class="act"' not in none
+    data = {"command": "retry", "ids": str(rows["001/002/001"]), "confirm": "1", "reason": "beam file is there"}
+    answer = reader.post(url, data, follow=True)
+    assert "Retry: accepted for 1 package" in text_of(answer)
+    command = Command.objects.get()
+    assert (command.task_id, command.name, command.parameters) == (other.task_id, "increase_attempts", {"subjobs": "1"})
+    entry = AuditEntry.objects.get(object_type="workflow", action="retry")
+    assert entry.details == {"packages": ["001/002/001"]} and entry.reason == "beam file is there"
+
+
+def test_the_failed_packages_of_a_line_are_retried(reader: Client) -> None:
+    workflow = in_part()
+    Task.objects.update(status="finished")
+    page = f"/workflows/{workflow.pk}/lines/001/002/"
+    assert f'href="/workflows/{workflow.pk}/do/retry/?line=001/002"' in text_of(reader.get(page))
+    url = f"/workflows/{workflow.pk}/do/retry/?line=001/002"
+    assert "Retry line 001/002 of pair?" in text_of(reader.get(url))
+    answer = reader.post(url, {"reason": "again", "line": "001/002"}, follow=True)
+    assert "accepted for line 001/002" in text_of(answer), re.findall(
+        "<span>[^<]*</span>|<p>[^<]*</p>", text_of(answer)
+    )
+    command = Command.objects.get()
+    assert (command.name, command.parameters) == ("retry", {"subjobs": "1"})
+    refused = text_of(reader.get(f"/workflows/{workflow.pk}/do/hold/?line=001/002"))
+    assert "Hold is for a whole workflow or a stage of it" in refused
