@@ -181,7 +181,7 @@ def _do(
         if chosen is not None:
             acted = retry_packages(workflow.pk, chosen.paths, caller=caller, reason=reason)
         else:
-            more = {"stage": stage, "priority": priority}
+            more: dict[str, Any] = {"stage": stage, "priority": priority}
             acted = act_on_workflow(workflow.pk, act.name, caller=caller, reason=reason, **more)
     except ParamErrors as errors:
         return 409, command_buttons.faults_of(errors)
