@@ -12,17 +12,27 @@ from events_app.jumbo.jumbo_facts import JumboFacts
 from events_app.jumbo.jumbo_making import make_jumbo_jobs
 from events_app.jumbo.jumbo_places import slot_at
 from events_app.jumbo.waiting_consumers import ME, end_decided, give_queues
-from events_app.rules.jumbo_tasks import JumboEvent, after, may_begin, new_jobs, places_of
+from events_app.rules.jumbo_tasks import (
+    MOST_TASKS,
+    NONE_MADE,
+    JumboEvent,
+    after,
+    may_begin,
+    new_jobs,
+    places_of,
+    why_none,
+)
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
 from tasks_app.domain.killcodes import Kill, KilledJob
 from tasks_app.domain.states import JobStatus
 from tasks_app.generation.grid_view import GridView
+from tasks_app.generation.groups import is_throttled
 from tasks_app.generation.rules.jumbo_needs import jumbo_needs
 from tasks_app.generation.turn_facts import TurnFacts, read_turn
 from tasks_app.lifecycle import claims, task_moves
-from tasks_app.models import Job, Task
+from tasks_app.models import Job, Task, TaskStatusLog
 from tasks_app.outcomes.endings import KillOrder, kill_jobs
 
 E: Final = JumboEvent
@@ -39,10 +49,17 @@ def take_turn(task_id: int, fence: int, facts: JumboFacts, view: GridView, under
     task = Task.objects.select_related("job_params_template", "work_queue").get(pk=task_id)
     turn = read_turn(task, fence, now)
     waiting = [job for job in facts.waiting if job not in facts.decided]
-    placed = give_queues(turn.with_inputs(), facts.idle, view) if waiting else 0
-    made = _make(turn, facts, view, under_way)
-    _end_turn(task, fence, facts, len(made), len(waiting) - placed)
+    # Those of a task that is throttled wait for jumbo jobs alone.
+    placed = give_queues(turn.with_inputs(), facts.idle, view) if waiting and not is_throttled(task, now) else 0
+    made, why = _make(turn, facts, view, under_way)
+    _end_turn(task, fence, facts, len(made), len(waiting) - placed, why)
     return moved + placed + len(made)
+
+
+def why_none_of(task_id: int) -> str:
+    """Why a task got no jumbo job when one was to be made last; "" when it got one, or wants none. One query."""
+    said = TaskStatusLog.objects.filter(task_id=task_id, by=ME).order_by("-at", "-id").values_list("reason", flat=True)
+    return (said.first() or "").partition(NONE_MADE)[2]
 
 
 def _kill(facts: JumboFacts) -> int:
@@ -58,17 +75,14 @@ def _kill(facts: JumboFacts) -> int:
         return kill_jobs(cursor, orders, by=ME).ended
 
 
-def _make(turn: TurnFacts, facts: JumboFacts, view: GridView, under_way: int) -> list[int]:
-    """Make the jumbo jobs that are missing, at queues that take them."""
+def _make(turn: TurnFacts, facts: JumboFacts, view: GridView, under_way: int) -> tuple[list[int], str]:
+    """Make the jumbo jobs that are missing, at queues that take them. Returns them, and why there are none, where some are
+    missing."""
     number = new_jobs(facts.wanted, sum(facts.active.values()))
-    if (
-        facts.use not in ENABLED
-        or turn.scouting
-        or not number
-        or not facts.ready_events
-        or not may_begin(facts.use, under_way)
-    ):
-        return []
+    if facts.use not in ENABLED or turn.scouting or not number or not facts.ready_events:
+        return [], ""
+    if not may_begin(facts.use, under_way):
+        return [], f"{MOST_TASKS} tasks of its work queue have jumbo jobs, and others wait"
     needs = jumbo_needs(turn.needs, facts.ready_events)
     decided, resting = view.decide(needs, turn.task, turn.now), facts.resting(turn.now)
     names = {choice.site: view.site(choice.site).queue for choice in decided.verdict.chosen}
@@ -76,7 +90,7 @@ def _make(turn: TurnFacts, facts: JumboFacts, view: GridView, under_way: int) ->
     active = {site: facts.active.get(queue, 0) for site, queue in names.items()}
     chosen = places_of(queues, active, number=number, per_queue=facts.per_queue)
     if not chosen:
-        return []
+        return [], why_none(decided.verdict.sentence(), list(names.values()), resting, facts.per_queue)
     kinds = resource_types()
     slots = [slot_at(view.site(site), needs, kinds) for site in chosen]
     with transaction.atomic():
@@ -88,11 +102,11 @@ def _make(turn: TurnFacts, facts: JumboFacts, view: GridView, under_way: int) ->
             )
     for site in chosen if made else ():
         view.made(site, 1, turn.task, cores=needs.cores_at(view.site(site)))
-    return made
+    return made, "" if made else "it has no consumer yet, of which they are copies"
 
 
-def _end_turn(task: Task, fence: int, facts: JumboFacts, made: int, still_waiting: int) -> None:
-    """Free the task, with the state of its jumbo jobs as it is now."""
+def _end_turn(task: Task, fence: int, facts: JumboFacts, made: int, still_waiting: int, why: str) -> None:
+    """Free the task, with the state of its jumbo jobs as it is now. `why` it got none stands in its history while it is so."""
     use, left = facts.use, facts.left
     if facts.one_has_ended:
         use = after(use, E.END, left=left)
@@ -102,11 +116,13 @@ def _end_turn(task: Task, fence: int, facts: JumboFacts, made: int, still_waitin
         use = after(use, E.NO_PLACE, left=left)
     if made:
         use = after(use, E.SUBMIT, left=left)
-    if use is None or use is facts.use:
+    if use is None or (use is facts.use and why == why_none_of(task.id)):
         claims.release_task(task.id, fence, wait=None)
         return
     said = f"jumbo jobs: {use.words}"
     if made:
         said += f"; {plural(made, 'was', 'were')} made" if made > 1 else "; one was made"
+    if why:
+        said += f"{NONE_MADE}{why}"
     columns: dict[str, Any] = {"use_jumbo": use}
     task_moves.note_task(task.id, fence, by=ME, reason=said, **columns)

@@ -5,7 +5,7 @@ A jumbo job takes ranges of any jobset of its task. USEJUMBO of a task says how 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -74,6 +74,21 @@ def places_of(queues: Sequence[str], active: Mapping[str, int], *, number: int, 
         counts[queue] += 1
         found.append(queue)
     return found
+
+
+NONE_MADE: Final = "; none is made: "
+"""Stands in the history of a task before why it gets no jumbo job."""
+
+
+def why_none(verdict: str, takers: Sequence[str], resting: Collection[str], per_queue: int) -> str:
+    """Why a task that wants jumbo jobs gets none now: `verdict` is what its broker says, `takers` are the queues that take some,
+    of which those in `resting` get none for a while."""
+    if not takers:
+        return f"no queue takes its jumbo jobs: {verdict.rstrip('.')}"
+    if set(takers) <= set(resting):
+        names = ", ".join(sorted(takers))
+        return f"a jumbo job has just ended without a range at {names}: the next one waits an hour"
+    return f"each queue that takes its jumbo jobs has {per_queue} (maxJumboPerSite)"
 
 
 class JumboEnd(NamedTuple):

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from events_app.jumbo.jumbo_turns import why_none_of
 from events_app.jumbo.watched_tasks import ME as WATCH_DOG
 from events_app.reading import consumer_counts, range_counts
 from events_app.reading.range_counts import BINS, FileCounts
@@ -48,8 +49,8 @@ class FileRow:
 @require_safe
 @takes(after=a_number(), files=one_of(SHOWN))
 def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
-    """How far the ranges of a task are. Six statements of bounded length, one more behind the first files, and one where jumbo
-    jobs are switched off."""
+    """How far the ranges of a task are. Six statements of bounded length, one more behind the first files, and one where the task
+    has jumbo jobs."""
     task = get_object_or_404(Task, pk=task_id)
     now = timezone.now()
     counted = range_counts.of_task(task_id)
@@ -70,7 +71,7 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
         "most": range_counts.MOST_OF_TASK,
         "failed_files": masters["failed"],
         "jumbo": read_use(task.use_jumbo),
-        "jumbo_why": _why_switched_off(task),
+        "jumbo_why": _why_no_jumbo(task),
         "jumbo_wanted": SplitRule.parse(task.split_rule or "").get_int("NJ") or 0,
         "waiting_files": masters["waiting"],
         "files": _rows(task_id, files[:FILES]),
@@ -90,10 +91,11 @@ def task_ranges(request: HttpRequest, task_id: int) -> HttpResponse:
     return render(request, "events_app/task_ranges.html", context)
 
 
-def _why_switched_off(task: Task) -> str:
-    """What the watch dog said when it switched the jumbo jobs of a task off; "" where it did not."""
-    if read_use(task.use_jumbo) is not UseJumbo.DISABLED:
-        return ""
+def _why_no_jumbo(task: Task) -> str:
+    """What the watch dog said when it switched the jumbo jobs of a task off, or why none could be made; "" otherwise."""
+    use = read_use(task.use_jumbo)
+    if use is not UseJumbo.DISABLED:
+        return why_none_of(task.id) if use is not None else ""
     said = TaskStatusLog.objects.filter(task_id=task.id, by=WATCH_DOG).order_by("-at", "-id")
     return said.values_list("reason", flat=True).first() or ""
 

@@ -21,6 +21,7 @@ from brokerage_app.policy.workqueues import RESOURCE, partitions_of
 from jedisite import refusals
 from jedisite.database.sql import numbers as as_array
 from jedisite.database.sql import texts
+from tasks_app.domain.jumbo_use import ENABLED
 from tasks_app.models import Task
 
 # ruff: noqa: S608 - every piece is a constant of this module
@@ -146,6 +147,16 @@ def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
     return next((record for record in found if group is not None and record.queue == group.queue), None)
 
 
+def is_throttled(task: Task, now: datetime) -> bool:
+    """Whether the decision that holds for a task keeps it from more jobs. One query, and one more as for `record_of`."""
+    record = record_of(task, now)
+    return record is not None and bool(record.code) and _is_below(task, record.min_priority)
+
+
+def _is_below(task: Task, least: int | None) -> bool:
+    return least is None or (task.current_priority or 0) < least
+
+
 @dataclass(slots=True)
 class Throttle:
     """The decisions of one pass, and how many jobs each group may still make in it."""
@@ -164,7 +175,8 @@ class Throttle:
             values["off"] = texts(self.off)
         refused = self.refused()
         if refused:
-            parts.append(f"NOT EXISTS (SELECT 1 FROM {GROUPS} WHERE {CONCERNS})")
+            # Consumers of tasks with jumbo jobs may wait for these, however many jobs of the group there are.
+            parts.append(f"(t.usejumbo IN ({_WITH_JUMBO}) OR NOT EXISTS (SELECT 1 FROM {GROUPS} WHERE {CONCERNS}))")
             values |= self.queues.values | columns(refused)
         return " AND ".join(parts) or "TRUE", values
 
@@ -175,6 +187,12 @@ class Throttle:
         if group is None or allowance is None or allowance.max_jobs is None:
             return None
         return max(allowance.max_jobs - self._made[group], 0)
+
+    def refuses(self, task: Task) -> bool:
+        """Whether a task gets no jobs by the decision of its group."""
+        group = self._group(task)
+        allowance = self.allowances.get(group) if group else None
+        return allowance is not None and bool(allowance.code) and _is_below(task, allowance.min_priority)
 
     def made(self, task: Task, jobs: int) -> None:
         group = self._group(task)
@@ -195,6 +213,7 @@ class Throttle:
         return [(group, a) for group, a in self.allowances.items() if a.code]
 
 
+_WITH_JUMBO: Final = ", ".join(f"'{use}'" for use in sorted(ENABLED))
 GROUPS: Final = """unnest(%(vos)s::text[], %(labels)s::text[], %(queues)s::text[], %(types)s::text[], %(least)s::int[],
                     %(titles)s::text[], %(notes)s::text[]) g (vo, label, queue, resource_type, least, title, note)"""
 CONCERNS: Final = f"""g.vo = coalesce(t.vo, '') AND g.label = coalesce(t.prodsourcelabel, '') AND g.queue = {key_of("t")}

@@ -9,6 +9,7 @@ from django.utils import timezone
 from brokerage_app.verdicts import records
 from brokerage_app.vocabulary.stored import as_json
 from jedisite.vocabulary.words import plural
+from tasks_app.domain.jumbo_use import ENABLED, read_use
 from tasks_app.domain.states import TaskStatus
 from tasks_app.generation.generation_pass import GenerationPass
 from tasks_app.generation.rules import explanation
@@ -44,12 +45,13 @@ def take_turn(task: Task, fence: int, around: GenerationPass, jobs_a_task: int) 
 
 
 def _make(task: Task, fence: int, around: GenerationPass, now: datetime, jobs_a_task: int) -> TurnResult:
-    room = around.throttle.room(task)
-    if room == 0:
+    room, refused = around.throttle.room(task), around.throttle.refuses(task)
+    waits = refused and read_use(task.use_jumbo) in ENABLED
+    if (refused or room == 0) and not waits:
         return TurnResult(why=THROTTLED)
-    most = jobs_a_task if room is None else min(room, jobs_a_task)
+    most = jobs_a_task if room is None or waits else min(room, jobs_a_task)
     try:
-        return generate(task, fence, around, now, max_jobs=most)
+        return generate(task, fence, around, now, max_jobs=most, for_jumbo=waits)
     except (BadBuildError, BadTemplate, CannotStoreError, UnresolvedPlaceholder) as exc:
         return TurnResult(why=explanation.impossible(exc))
 

@@ -19,7 +19,7 @@ from tasks_app.generation.job_building import build_jobs
 from tasks_app.generation.picker import pick
 from tasks_app.generation.rules import explanation
 from tasks_app.generation.rules.consumers import turns
-from tasks_app.generation.rules.explanation import Explanation
+from tasks_app.generation.rules.explanation import Explanation, Until
 from tasks_app.generation.rules.job_plan import (
     FILES_A_STEP,
     JobPlan,
@@ -64,8 +64,11 @@ class TurnResult:
         return self.jobs > 0 and self.input_left and self.sites_left
 
 
-def generate(task: Task, fence: int, around: GenerationPass, now: datetime, *, max_jobs: int) -> TurnResult:
-    """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up.
+def generate(
+    task: Task, fence: int, around: GenerationPass, now: datetime, *, max_jobs: int, for_jumbo: bool = False
+) -> TurnResult:
+    """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up. With `for_jumbo`, of a task that is
+    throttled, consumers alone that wait for its jumbo jobs.
 
     Raises LostClaimError when the claim is gone; BadBuildError, BadTemplate and UnresolvedPlaceholder when no job can ever
     be made; CannotStoreError when the events of its input are not known.
@@ -74,11 +77,14 @@ def generate(task: Task, fence: int, around: GenerationPass, now: datetime, *, m
     unfit = _unfit(turn)
     if unfit is not None:
         return TurnResult(why=unfit)
-    steps = Steps(turn.with_inputs(), around.view, max_jobs, most_files(task, around.throttle.queues))
+    steps = Steps(turn.with_inputs(), around.view, max_jobs, most_files(task, around.throttle.queues), for_jumbo)
     if around.user_jobs is not None and not turn.scouting:
         steps.priorities = around.user_jobs.priorities(turn.facts, now)
     for master in _masters_with_work(task.id):
         steps.use(master)
+    if for_jumbo:
+        # Its page goes on saying that it is throttled.
+        return TurnResult(steps.jobs, turn.scouting, why=Explanation(task.error_dialog or "", Until.ROOM))
     around.count(task, steps.jobs)
     return steps.result()
 
@@ -102,6 +108,7 @@ class Steps:
     """The steps of one turn, and what has come of them so far.
 
     max_files    input files that may be read; None for any number. A job that wants more is made of them nevertheless
+    for_jumbo    consumers are made that wait for jumbo jobs, and no others
     files        those that were
     first        what the broker said before jobs were made
     unplaced     what it said of files that need more memory than the task's, by that memory, where no site takes their jobs
@@ -114,6 +121,7 @@ class Steps:
     view: GridView
     max_jobs: int
     max_files: int | None = None
+    for_jumbo: bool = False
     jobs: int = 0
     files: int = 0
     first: Brokered | None = None
@@ -194,6 +202,8 @@ class Steps:
 
     def _level(self, memory_mb: int) -> Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
+        if self.for_jumbo:
+            return self._waiting_level() if memory_mb == self.turn.needs.memory_mb else None
         raised, decided = memory_mb != self.turn.needs.memory_mb, self._broker(memory_mb)
         if not decided.verdict.chosen:
             if raised:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
 
-from brokerage_app.models import Queue, StorageEndpoint
+from brokerage_app.models import Queue, StorageEndpoint, ThrottleRecord
 from events_app.agents import jumbo_jobs
 from events_app.dispatch.handing_ranges import hand_out
 from events_app.dispatch.range_accounts import account
+from events_app.jumbo.jumbo_turns import why_none_of
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from tasks_app.agents import adder, feeder, job_generator, post_processor, refiner
-from tasks_app.models import Dataset, File, Job, JobFile, JobParams, TaskStatusLog
+from tasks_app.models import Dataset, File, Job, JobFile, JobParams, Task, TaskStatusLog
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
 from tests.flow.pilot import Pilot, proof
+from tests.flow.test_throttle import configure, queue_users, work_queue
 from tests.flow.threads import together
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -269,3 +276,40 @@ def test_jumbo_jobs_that_have_not_begun_end_when_all_files_of_their_task_are_don
     (jumbo,) = (job for job in jobs(made) if job.event_service == 4)
     assert (jumbo.status, jumbo.sub_status) == ("closed", "taskdone")
     assert jumbo.task_buffer_error_diag == "all files of its task are done"
+
+
+def test_why_a_task_gets_no_jumbo_job_is_kept_and_told_until_it_gets_one(client: Client) -> None:
+    Queue.objects.filter(pk=JUMBO).update(status="offline")
+    made = with_jumbo()
+    turn()
+    assert not Job.objects.filter(task_id=made, event_service=4).exists()
+    said = why_none_of(made)
+    assert said.startswith("no queue takes its jumbo jobs: All 2 sites were skipped: ") and "site offline" in said
+    logs = TaskStatusLog.objects.filter(task_id=made, by="jumbo_jobs")
+    assert logs.count() == 1
+    client.force_login(User.objects.create_superuser("root"))
+    assert said in unescape(client.get(f"/tasks/{made}/events/").content.decode())
+    history = client.get(f"/api/v2/tasks/{made}/log/").json()
+    assert any(said in (row["reason"] or "") for row in history["results"])
+    turn()
+    assert logs.count() == 1, "what is as before is not written again"
+    Queue.objects.filter(pk=JUMBO).update(status="online")
+    turn()
+    assert Job.objects.filter(task_id=made, event_service=4).exists() and why_none_of(made) == ""
+
+
+def test_a_task_that_is_throttled_gets_consumers_that_wait_for_its_jumbo_jobs() -> None:
+    queue = work_queue()
+    configure("NQUEUELIMIT_MC", 5)
+    queue_users(queue, 6)
+    made = with_jumbo(2, prodSourceLabel="managed", taskType="prod")
+    Task.objects.filter(pk=made).update(work_queue=queue, resource_type="SCORE", vo="lab")
+    turn()
+    assert kinds(made) == [(5, WAITING, "waiting"), (5, WAITING, "waiting"), (4, JUMBO, "activated")]
+    turn()
+    assert kinds(made)[:2] == [(5, WAITING, "waiting")] * 2, "no queue gets them while the task is throttled"
+    assert (task(made).error_dialog or "").startswith("Throttled: ")
+    ThrottleRecord.objects.update(at=timezone.now() - timedelta(minutes=6))  # no other task of the group is held back
+    turn()
+    assert (5, "SITE_A", "activated") in kinds(made)
+    Job.objects.filter(pk__gte=90_000_000).delete()  # they were of no task

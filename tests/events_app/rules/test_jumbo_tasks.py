@@ -14,6 +14,7 @@ from events_app.rules.jumbo_tasks import (
     may_begin,
     new_jobs,
     places_of,
+    why_none,
 )
 from tasks_app.domain.jumbo_use import ENABLED, UseJumbo
 
@@ -111,3 +112,15 @@ def test_a_jumbo_job_is_finished_when_it_has_processed_a_range(
     status: str, processed: bool, pilot_error: int, wanted: tuple[str, int] | None
 ) -> None:
     assert end_of_jumbo(status, processed=processed, pilot_error=pilot_error) == wanted
+
+
+@pytest.mark.parametrize(
+    ("takers", "resting", "said"),
+    [
+        ([], {"A"}, "no queue takes its jumbo jobs: All 2 sites were skipped: 2 sites offline"),
+        (["B", "A"], {"A", "B", "C"}, "a jumbo job has just ended without a range at A, B: the next one waits an hour"),
+        (["A", "B"], {"A"}, "each queue that takes its jumbo jobs has 1 (maxJumboPerSite)"),
+    ],
+)
+def test_why_a_task_gets_no_jumbo_job(takers: list[str], resting: set[str], said: str) -> None:
+    assert why_none("All 2 sites were skipped: 2 sites offline.", takers, resting, 1) == said
