@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from jedisite.vocabulary.words import plural
+
 LARGEST: Final = 2**63 - 1
 MOST_ATTEMPTS: Final = 2**15 - 1
 LONGEST: Final = 5 * 19 + 4
@@ -46,7 +48,7 @@ def parse_range_id(text: object) -> RangeId:
         raise RangeIdError(f"the id of a range has at most {LONGEST} characters, this one has {len(text)}")
     parts = text.split("-")
     if len(parts) != len(RangeId._fields):
-        raise RangeIdError(f"{text!r} has {len(parts)} parts, the id of a range has {len(RangeId._fields)}")
+        raise RangeIdError(f"{text!r} has {plural(len(parts), 'part')}, the id of a range has {len(RangeId._fields)}")
     wrong = next((part for part in parts if not (part.isascii() and part.isdecimal())), None)
     if wrong is not None:
         raise RangeIdError(f"{wrong!r} in {text!r} is not a whole number")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -80,7 +81,7 @@ LOOKS: Final[Mapping[Standing, Look]] = MappingProxyType(
         Standing.READY: Look("ready", "wait", ("ready",)),
         Standing.FAILED: Look("waiting for retry", "warn", ("failed",), awaits_retry=True),
         Standing.HOPELESS: Look("without attempts", "bad", (NO_ATTEMPT, "fatal")),
-        Standing.PAST: Look("earlier attempts", "off", ("failed", "discarded", "corrupted"), awaits_retry=False),
+        Standing.PAST: Look("in earlier attempts", "off", ("failed", "discarded", "corrupted"), awaits_retry=False),
         Standing.CANCELLED: Look("cancelled", "off", ("cancelled",)),
     }
 )
@@ -180,7 +181,7 @@ def map_of(cells: Mapping[int, Counts], bins: int) -> list[Piece]:
     """
     x, found = Scale(0, bins, 0, 100), list[Piece]()
     places = sorted(place for place, cell in cells.items() if cell.total)
-    for place, beyond in zip(places, [*places[1:], bins], strict=True):
+    for place, beyond in pairwise([*places, bins]):
         cell = cells[place]
         y, before = Scale(0, cell.total, 100, 0), 0
         for one, count in cell.listed:

@@ -85,8 +85,11 @@ class _BadItemError(ValueError):
 
 
 def read_items(said: Sequence[Any]) -> ReadItems:
-    """Read a report. Never raises: what is wrong with an item is its answer, and a bad zip file refuses its items."""
-    found = ReadItems()
+    """Read a report. Never raises: what is wrong with an item is its answer, and a bad zip file refuses its items.
+
+    Of several items on one range the first counts: one that says otherwise is refused.
+    """
+    found, seen = ReadItems(), dict[RangeId, Item]()
     for raw, zip_file, fault in _flat(said):
         place = len(found.answers)
         found.answers.append(None)
@@ -99,9 +102,14 @@ def read_items(said: Sequence[Any]) -> ReadItems:
         except (_BadItemError, RangeIdError) as exc:
             found.refuse(place, str(exc))
             continue
-        if item is not None:
-            found.items.append(item)
-            found.answers[place] = True
+        if item is None:
+            continue
+        first = seen.setdefault(item.range_id, item)
+        if first.report.status != item.report.status:
+            found.refuse(place, "the same report says otherwise of the range before")
+            continue
+        found.items.append(item)
+        found.answers[place] = True
     return found
 
 

@@ -29,6 +29,8 @@ _SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|(?<!-)read (?:-\w
 """`read` begins where no option does: else texts of `-read -read` would take a time as the square of their length."""
 FILES: Final = re.compile(r"(?<![\w%])%IN\b")
 _NEAR_FILES: Final = re.compile(r"(?<![\w%])%(?:in|In|IN[A-Za-z_]\w*)\b")
+_NAMED_WHOLE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
+_OF_RANGES: Final = re.compile(r"(?<!\\)\$\{?((?:FIRST|LAST)_EVENT)\b")
 _STREAMS: Final = re.compile(r"['\"](\w+)['\"]\s*:")
 
 
@@ -43,7 +45,7 @@ def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
         why = f"the command line of its jobs cannot be split into words, {str(exc).lower()}"
         return [*said, sentence(f"{why}: each job will fail")]
     name = transform.rpartition("/")[2]
-    return [*said, *_on_command(words, QUOTED[name])] if name in QUOTED else said
+    return [*said, *_on_command(words, QUOTED[name], name)] if name in QUOTED else said
 
 
 def _left_to_the_shell(text: str, known: Collection[str]) -> list[str]:
@@ -72,7 +74,7 @@ def _is_set(name: str, text: str) -> bool:
     return any(name in names for names in _SET.findall(text))
 
 
-def _on_command(words: Sequence[str], quoted: str) -> Iterator[str]:
+def _on_command(words: Sequence[str], quoted: str, transform: str) -> Iterator[str]:
     """What may be wrong with the command itself, in which %IN and the like stand for files."""
     end = words.index("--") if "--" in words else len(words)
     options = list(pairwise([*words[:end], ""]))
@@ -80,6 +82,15 @@ def _on_command(words: Sequence[str], quoted: str) -> Iterator[str]:
     if not command.strip():
         yield f"The command line has no command, neither with {quoted} nor after --: each job will fail."
         return
+    given = dict(options).get(quoted, "")
+    for name in dict.fromkeys(_NAMED_WHOLE.findall(unquote(given))) if given else ():
+        # What is URL-quoted is no placeholder when jobs are made.
+        if is_ours(name) and not _is_set(name, command):
+            yield f"Nothing fills ${{{name}}} in the command of {quoted}: the shell has no such variable, and puts nothing there."
+    if transform == "run_command":
+        for name in dict.fromkeys(_OF_RANGES.findall(command)):
+            if not _is_set(name, command):
+                yield f"${name} is empty: only jobs of event service have it, which nEventsPerWorker asks for."
     has_files = any(word.startswith(("-i", "--inMap")) for word, _ in options)
     if FILES.search(command) and not has_files:
         yield 'Nothing replaces %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'

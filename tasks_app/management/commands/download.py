@@ -86,7 +86,8 @@ def _state(task: Task, there: int) -> str:
     total, finished, failed = (sums[name] or 0 for name in ("all", "finished", "failed"))
     work = f", with {finished} of {plural(total, 'input')} processed and {failed} given up" if total else ""
     made = f"{plural(there, 'file')} of what it makes {'is' if there == 1 else 'are'} there"
-    return f"task {task.id} is {task.status}{work}; {made}"
+    said = f" ({task.error_dialog.rstrip('.')})" if task.error_dialog else ""
+    return f"task {task.id} is {task.status}{said}{work}; {made}"
 
 
 def _copied(file: File, folder: Path) -> Path:

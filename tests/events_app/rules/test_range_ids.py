@@ -33,7 +33,7 @@ def test_the_parts_of_an_id() -> None:
         (f"1-{2**63}-1-1-1", "is too large"),
         ("1-1-1-1-32768", "is too large"),
         ("1" * 1000, "at most 99 characters, this one has 1000"),
-        ("", "has 1 parts"),
+        ("", "has 1 part,"),
         (None, "a text, not NoneType"),
         (7, "a text, not int"),
     ],

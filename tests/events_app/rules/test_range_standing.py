@@ -79,6 +79,11 @@ def test_a_part_in_which_no_range_begins_is_as_the_one_before_it_also_when_it_is
     assert (ready.look, ready.start, ready.width) == ("wait", 0, 100)
 
 
+def test_a_file_without_ranges_that_count_has_an_empty_map() -> None:
+    """A file that has failed for good: all of its ranges are earlier attempts."""
+    assert map_of({}, 4) == map_of({0: counts([(Standing.PAST, 3)]), 2: counts([(Standing.CANCELLED, 1)])}, 4) == []
+
+
 def test_rates_need_a_minute() -> None:
     assert per_hour(10, 59) is None
     assert per_hour(10, 1800) == 20

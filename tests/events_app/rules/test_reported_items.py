@@ -50,6 +50,13 @@ def test_an_item_of_version_0(raw: dict[str, Any], report: RangeReport) -> None:
     assert (found.answers, found.reasons) == ([True], {})
 
 
+def test_of_items_on_one_range_that_contradict_each_other_the_first_counts() -> None:
+    found = read_items([{**DONE, "eventStatus": "failed"}, DONE, {**DONE, "eventStatus": "fatal"}])
+    assert found.answers == [True, False, True] and len(found.items) == 2
+    assert found.reasons == {1: "the same report says otherwise of the range before"}
+    assert read_items([DONE, {**DONE, "eventStatus": "failed"}]).answers == [True, False]
+
+
 def test_items_of_a_zip_file_share_it() -> None:
     other = {**DONE, "eventRangeID": "2001-901-7-21-3"}
     found = read_items([{"zipFile": ZIP, "eventRanges": [DONE, other]}, DONE])

@@ -53,7 +53,7 @@ def test_the_tab_counts_ranges_and_not_rows(reader: Client, busy: Busy, django_a
         "12 without attempts",
     ):
         assert number in said, number
-    assert "5 waiting for retry" in said and "45 earlier attempts" in said
+    assert "5 waiting for retry" in said and "45 in earlier attempts" in said
     assert "Attempts left: 483 ranges have 3, 5 ranges have 2, 12 ranges have 0." in said
     assert "No ranges yet." in said and "events 1 to 1 000" in said
     assert "20 per hour" not in said and f"{busy.consumer.id}" in said

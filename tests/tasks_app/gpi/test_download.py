@@ -164,6 +164,9 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     call_command("download", "user.ada.partly", "--to", "mine")
     said = capsys.readouterr().err
     assert "1 file in mine" in said and "is running, with 1 of 2 inputs processed and 0 given up; 1 file of" in said
+    Task.objects.filter(pk=task.id).update(status="finished", error_dialog="20 events were given up.")
+    call_command("download", "user.ada.partly", "--to", "mine")
+    assert "is finished (20 events were given up), with 1 of 2 inputs" in capsys.readouterr().err
 
 
 def row(content: bytes = b"0123456789", **changes: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -95,6 +96,40 @@ def test_a_command_for_files_that_gets_none_is_told_of(text: str, transform: str
 def test_a_name_near_to_that_of_the_files_is_told_of(command: str, near: list[str]) -> None:
     text = f"--inMap \"{{'IN': ${{IN/T}}, 'INDEX': ${{IN/T}}}}\" -- '{command}'"
     assert said(text) == [f"Nothing replaces {name} in the command; did you mean %IN?" for name in near]
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("awk -v s=${SKIPEVENTS} -v m=${MAXEVENTS} f", ["SKIPEVENTS", "MAXEVENTS"]),
+        ("awk -v s=${SKIPEVENTS} -v s=${SKIPEVENTS}", ["SKIPEVENTS"]),
+        ("SKIPEVENTS=3; echo ${SKIPEVENTS}", []),
+        ("echo ${HOME} ${n} $SKIPEVENTS", []),
+    ],
+)
+def test_names_that_nothing_fills_in_a_quoted_command_are_told(command: str, names: list[str]) -> None:
+    told = said(f'-p "{quote(command)}"')
+    assert told == [
+        f"Nothing fills ${{{name}}} in the command of -p: the shell has no such variable, and puts nothing there."
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "transform", "names"),
+    [
+        ("sed -n ${FIRST_EVENT},${LAST_EVENT}p f", "run_command", ["FIRST_EVENT", "LAST_EVENT"]),
+        ("awk -v a=$FIRST_EVENT f", "run_command", ["FIRST_EVENT"]),
+        ("sed -n ${FIRST_EVENT},${LAST_EVENT}p f", "event_command", []),
+        ("FIRST_EVENT=1; sed -n ${FIRST_EVENT}p f", "run_command", []),
+        ("echo $FIRST_EVENTS", "run_command", []),
+    ],
+)
+def test_names_of_event_service_in_other_tasks_are_told(command: str, transform: str, names: list[str]) -> None:
+    told = said(f'-p "{quote(command)}"', transform)
+    assert told == [
+        f"${name} is empty: only jobs of event service have it, which nEventsPerWorker asks for." for name in names
+    ]
 
 
 @pytest.mark.parametrize(
