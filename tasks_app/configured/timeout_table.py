@@ -67,6 +67,7 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             "no pilot asks for jobs at the queue, pilots ask at other queues, and the task may use those",
             "ours",
         ),
+        "no_channel": ("a consumer of events at a queue whose pilots do not reach their channel for ranges", "ours"),
         "activated": ("", "T, B 8.5"),
         "throttled": ("", "T, B 8.5"),
         "sent": ("no sign of its pilot", "T, B 8.5"),

@@ -50,6 +50,7 @@ class QueueView:
     """The queue of a job. `last_start` is when any job started there last, None if unknown.
 
     silent     jobs have waited there for minutes, no pilot asks for one, and pilots of other queues do
+    no_channel payloads of its pilots cannot reach their channel for ranges of events
     transfer_high_days, transfer_low_days   its own limits for urgent and other transferring jobs; None is the default
     """
 
@@ -60,6 +61,7 @@ class QueueView:
     transfer_high_days: float | None = None
     transfer_low_days: float | None = None
     silent: bool = False
+    no_channel: bool = False
 
     @property
     def closed(self) -> bool:
@@ -76,7 +78,7 @@ class JobView:
 
     status_since       last change of its status; `heartbeat_at` the last sign of its pilot, None before the first
     build              a build job, or one that belongs to no task
-    event_service      it takes ranges of events or merges their outputs; `jumbo`: those of its whole task
+    event_service      it takes ranges of events or merges their outputs; `jumbo`: of all its task; `by_channel`: by its pilot
     orphan_merge       a merge job none of whose unmerged jobs still waits for it
     report_waits       a final report of its pilot has not been booked yet
     own_stage_out      it moves its outputs itself (jobSubStatus is set while transferring)
@@ -108,6 +110,7 @@ class JobView:
     working_group: str = ""
     processing_type: str = ""
     jumbo: bool = False
+    by_channel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,10 @@ def _may_leave_silent_queue(job: JobView, now: datetime) -> bool:
     return job.queue.silent and not (job.bound or job.build or job.merge)
 
 
+def _gets_no_range(job: JobView, now: datetime) -> bool:
+    return job.by_channel and job.queue.no_channel
+
+
 def _urgent_events(job: JobView, now: datetime) -> bool:
     return job.event_service and not job.jumbo and (job.merge or job.priority >= URGENT_EVENTS)
 
@@ -244,7 +251,7 @@ _URGENT: Final = Priority.URGENT
 _STARTED, _RUNNING = frozenset({J.ACTIVATED, J.STARTING}), frozenset({J.STARTING, J.RUNNING})
 _DEFINED = frozenset({J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED})
 _QUEUED = frozenset({J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING})
-_ACTIVE, _MOVING = JOB_OPEN - _DEFINED, J.TRANSFERRING
+_ACTIVE, _MOVING, _OF_WORKFLOW = JOB_OPEN - _DEFINED, J.TRANSFERRING, _by_workflow("own_transfer")
 
 
 def _row(
@@ -276,6 +283,7 @@ _NO_START = "{status} for more than {limit} at a queue ({queue}) that starts no 
 _CLOSED = "the queue ({queue}) is {queue_status}"
 _NOT_STARTED = "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h"
 _NOT_FETCHED = "activated for more than {limit} at a queue ({queue}) whose pilots have stopped asking for jobs"
+_NO_CHANNEL = "activated for more than {limit} at a queue ({queue}) whose pilots give no ranges of events by now"
 _NOT_ENDED = "not ended within {limit} after it was made"
 _NO_NEWS = "no news of its outputs for {limit}"
 
@@ -297,6 +305,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("analysis_closed", _QUEUED, _ANALY, "created", 0 * H, REASSIGN, _CLOSED, INACTIVE, _at_closed_queue),
     _row("analysis", _QUEUED, _ANALY, "created", 12 * H, REASSIGN, _NOT_STARTED, also=_gets_nothing, vary=_by_group),
     _row("silent_queue", J.ACTIVATED, _ANY, "status", H / 6, REASSIGN, _NOT_FETCHED, INACTIVE, _may_leave_silent_queue),
+    _row("no_channel", J.ACTIVATED, _ANY, "status", H / 6, REASSIGN, _NO_CHANNEL, INACTIVE, _gets_no_range),
     _row("activated", _STARTED, _PROD, "status", 2 * D, REASSIGN, _OUT),
     _row("throttled", J.THROTTLED, _ANY, "status", 7 * D, EXPIRED, _OUT),
     _row("sent", J.SENT, _ANY, "heartbeat", H / 2, FAIL, _QUIET),
@@ -306,17 +315,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _row("holding_analysis", J.HOLDING, _ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, _has_no_report),
     _row("holding_urgent", J.HOLDING, _NOT_ANALY, "status", 3 * H, FAIL, _HELD, UNBOOKED, priority=_URGENT),
     _row("holding", J.HOLDING, _NOT_ANALY, "status", 48 * H, FAIL, _HELD, UNBOOKED),
-    _row(
-        "own_transfer",
-        _MOVING,
-        _ANY,
-        "heartbeat",
-        2 * H,
-        FAIL,
-        _QUIET,
-        also=_moves_outputs,
-        vary=_by_workflow("own_transfer"),
-    ),
+    _row("own_transfer", _MOVING, _ANY, "heartbeat", 2 * H, FAIL, _QUIET, also=_moves_outputs, vary=_OF_WORKFLOW),
     _row(
         "transferring_urgent", _MOVING, _NOT_ANALY, "status", 2 * D, FAIL, _STUCK, NOT_ARRIVED, None, _URGENT, _transfer
     ),

@@ -41,6 +41,11 @@ def counted_by_ranges(otherwise: str) -> str:
     return f"CASE WHEN eventservice IN ({_TAKING}) THEN nevents ELSE {otherwise} END"
 
 
+def is_by_channel(row: str = "") -> str:
+    """SQL: the payload of a job gets ranges through a channel of its pilot."""
+    return f"coalesce({row}eventservice IN ({', '.join(str(kind) for kind in sorted(BY_CHANNEL))}), false)"
+
+
 def is_of_ranges(row: str = "") -> str:
     """SQL: a job takes ranges or merges their outputs, and ends with its jobset. `row` is its alias with a dot.
 

@@ -30,6 +30,7 @@ from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.upkeep.overdue import (
     BOUND,
     BUILD,
+    BY_CHANNEL,
     EVENTS,
     JUMBO,
     MERGE,
@@ -99,7 +100,7 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
                    {BUILD}, {MERGE}, {EVENTS}, {ORPHAN}, {REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
                    j.computingsite = ANY(%(silent)s::text[]) AND {BOUND},
                    j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, ''),
-                   coalesce(j.processingtype, ''), {JUMBO}
+                   coalesce(j.processingtype, ''), {JUMBO}, {BY_CHANNEL}
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
         {"ids": ids, "silent": around.silent},
     )
@@ -165,6 +166,7 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         group,
         processing_type,
         jumbo,
+        by_channel,
     ) = row
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
@@ -190,4 +192,5 @@ def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
         working_group=group,
         processing_type=processing_type,
         jumbo=jumbo,
+        by_channel=by_channel,
     )

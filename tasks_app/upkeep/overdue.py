@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from brokerage_app.grid.describing import NO_CHANNEL
 from brokerage_app.models import Queue
 from brokerage_app.vocabulary.snapshot import SILENT_AFTER
 from jedisite.database.sql import hot_cursor
@@ -103,6 +104,7 @@ def queue_view(queue: Queue) -> QueueView:
         no_reassign="disableReassign" in words,
         transfer_high_days=queue.transfer_days_high,
         transfer_low_days=queue.transfer_days_low,
+        no_channel=bool(queue.data.get(NO_CHANNEL)),
     )
 
 
@@ -136,6 +138,7 @@ BUILD = "(j.jeditaskid IS NULL OR coalesce(j.prodsourcelabel, '') = 'panda')"
 MERGE = "coalesce(j.processingtype, '') = 'pmerge'"
 EVENTS = range_jobs.is_of_ranges("j.")
 JUMBO = f"coalesce(j.eventservice = {range_jobs.JUMBO}, false)"
+BY_CHANNEL = range_jobs.is_by_channel("j.")
 ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
@@ -166,6 +169,7 @@ _ALSO = {
     "light_inactive": f"""j.computingsite = ANY(%(asleep)s::text[])
         AND j.processingtype IN ({_words(LIGHT_PROCESSING)})""",
     "silent_queue": f"j.computingsite = ANY(%(silent)s::text[]) AND NOT {BUILD} AND NOT {MERGE}",
+    "no_channel": f"{BY_CHANNEL} AND j.computingsite = ANY(%(no_channel)s::text[])",
     "analysis_closed": f"j.computingsite = ANY(%(closed)s::text[]) AND NOT {BUILD}",
     "analysis": f"""NOT {BUILD} AND NOT EXISTS (
         SELECT 1 FROM unnest(%(tasks)s::bigint[], %(sites)s::text[]) a (task, site)
@@ -255,6 +259,7 @@ def values_of(around: Surroundings, now: datetime) -> dict[str, Any]:
         "asleep": around.asleep(now),
         "closed": around.closed,
         "silent": around.silent,
+        "no_channel": [name for name, queue in around.queues.items() if queue.no_channel],
         "exempt": around.exempt,
         "tasks": [task for task, _ in pairs],
         "sites": [site for _, site in pairs],

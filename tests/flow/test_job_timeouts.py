@@ -36,6 +36,7 @@ CASES: dict[str, dict[str, Any]] = {
     "analysis_closed": {"jobstatus": "activated", "prodsourcelabel": "user"},
     "analysis": {"jobstatus": "activated", "prodsourcelabel": "user"},
     "silent_queue": {"jobstatus": "activated", "prodsourcelabel": "install"},
+    "no_channel": {"jobstatus": "activated", "eventservice": 1},
     "activated": {"jobstatus": "activated"},
     "throttled": {"jobstatus": "throttled"},
     "sent": {"jobstatus": "sent"},
@@ -116,6 +117,8 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
     if rule.name in ("urgent_inactive", "light_inactive", "analysis_closed"):
         Queue.objects.update(status="offline")
     limit = timeout_limits.limit(f"job.{rule.name}")
+    if rule.name == "no_channel":
+        Queue.objects.update(data={"no_channel": "walls"})
     if rule.name == "silent_queue":
         fall_silent(job_id, since, since + limit)
     assert both_dogs(since + limit - SECOND) == 0
