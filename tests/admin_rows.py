@@ -289,6 +289,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         walltime_s=60,
         wasted_core_s=480,
     ),
+    tasks.JobNode: lambda n: tasks.JobNode.objects.create(node=f"wn{n}", site="SITE_A", last_seen=NOW),
     tasks.UsualDuration: lambda n: tasks.UsualDuration.objects.create(
         task_type="prod",
         label="managed",

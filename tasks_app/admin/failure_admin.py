@@ -54,3 +54,11 @@ class JobEndsAdmin(LargeTableAdmin):
     search_fields = ["id__exact"]
     search_help_text = "Row number."
     ordering = ["-id"]
+
+
+@admin.register(models.JobNode)
+class JobNodeAdmin(LargeTableAdmin):
+    list_display = ["id", "node", "site", "last_seen"]
+    search_fields = ["id__exact", "node__exact"]
+    search_help_text = "Row number, else the name of a worker node."
+    ordering = ["-id"]

@@ -84,6 +84,7 @@ def _book(jobs: list[int]) -> int:
             # The agent did not run for so long that they have been archived.
             ends += _ends(cursor, sorted(gone), "jobs_archive")
         _count(cursor, ends)
+        _note_nodes(cursor, ends)
         failed = [end for end in ends if end.failed]
         if failed:
             _book_failed(cursor, failed, "jobs")
@@ -143,6 +144,24 @@ def _count(cursor: psycopg.Cursor[Any], ends: Iterable[End]) -> None:
             numbers(counts[row][0] for row in rows),
             numbers(counts[row][1] for row in rows),
         ],
+    )
+
+
+def _note_nodes(cursor: psycopg.Cursor[Any], ends: Iterable[End]) -> None:
+    """Note on which nodes jobs ended. A node that has its hour already is not written again."""
+    hours: dict[tuple[str, str], datetime] = {}
+    for end in ends:
+        if end.node:
+            hour = end.ended.replace(minute=0, second=0, microsecond=0)
+            hours[end.node, end.site] = max(hour, hours.get((end.node, end.site), hour))
+    nodes = sorted(hours)
+    cursor.execute(
+        """INSERT INTO job_nodes (node, computingsite, last_seen)
+           SELECT g.* FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) g (node, computingsite, last_seen)
+             LEFT JOIN job_nodes j USING (node, computingsite)
+            WHERE j.id IS NULL OR j.last_seen < g.last_seen ORDER BY node, computingsite
+           ON CONFLICT (node, computingsite) DO UPDATE SET last_seen = greatest(job_nodes.last_seen, excluded.last_seen)""",
+        [texts(node for node, _ in nodes), texts(site for _, site in nodes), [hours[key] for key in nodes]],
     )
 
 

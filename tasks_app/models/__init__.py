@@ -2,7 +2,7 @@ from tasks_app.models.attention import AttentionItem
 from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
 from tasks_app.models.command import Command
 from tasks_app.models.dataset import Dataset
-from tasks_app.models.failure import ErrorFingerprint, JobEndDue, JobEnds, JobFailure
+from tasks_app.models.failure import ErrorFingerprint, JobEndDue, JobEnds, JobFailure, JobNode
 from tasks_app.models.file import File, FileRetry
 from tasks_app.models.filling import EmptyQueue, Preassignment
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog, UsualDuration
@@ -48,6 +48,7 @@ __all__ = [
     "JobFailure",
     "JobFile",
     "JobMetadata",
+    "JobNode",
     "JobOutputReport",
     "JobParams",
     "JobParamsTemplate",

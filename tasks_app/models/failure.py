@@ -117,3 +117,19 @@ class JobEnds(models.Model):
 
     def __str__(self) -> str:
         return f"{self.dimension} {self.key} {self.hour:%Y-%m-%d %H}"
+
+
+class JobNode(models.Model):
+    """A host on which jobs of a site have ended, for those who search for it by name."""
+
+    id = models.BigAutoField(primary_key=True)
+    node = models.CharField(max_length=LONGEST_KEY, help_text="the host, without the slot on it")
+    site = models.CharField(max_length=LONGEST_KEY, db_column="computingsite")
+    last_seen = models.DateTimeField(help_text="hour in which a job ended there last")
+
+    class Meta:
+        db_table = "job_nodes"
+        constraints = [models.UniqueConstraint(fields=["node", "site"], name="job_nodes_once")]
+
+    def __str__(self) -> str:
+        return f"{self.node} at {self.site}"

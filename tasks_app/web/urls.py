@@ -23,6 +23,7 @@ urlpatterns = [
     path("attention/", attention_pages.attention_list, name="attention"),
     path("attention/<int:item_id>/", attention_pages.attention_action, name="attention-action"),
     path("search/", search_pages.search, name="search"),
+    path("search/suggestions/", search_pages.suggestions, name="search-suggestions"),
     path("tasks/", task_pages.task_list, name="tasks"),
     path("tasks/<int:task_id>/", task_pages.task_page, name="task"),
     path("tasks/<int:task_id>/why/", why_pages.task_why, name="task-why"),

@@ -55,7 +55,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pyte
 Addresses = dict[str, list[str]]
 LEFT_OUT = {
     # no pages of their own: they answer POST, lead elsewhere, or are not HTML
-    "search",
+    "search-suggestions",
     "view-save",
     "view-change",
     "metrics",
@@ -202,6 +202,7 @@ def addresses(
     return {
         "overview": ["/", "/?window=24h"],
         "attention": ["/attention/"],
+        "search": ["/search/?q=user.ada", "/search/?q=nothing-has-this-name", "/search/", "/search/?q=ada&kind=task"],
         "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],
         "events:events": ["/events/"],
         "events:task": [f"/tasks/{ranged.task.id}/events/", f"/tasks/{task}/events/"],

@@ -1,4 +1,4 @@
-"""Watchdog: failures, counts of ended jobs, and fingerprints that nobody has classified are deleted after their time."""
+"""Watchdog: failures, counts of ended jobs, nodes, and fingerprints that nobody has classified are deleted after their time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     deleted = [
         delete_oldest("job_failures", "ended < %s", now - KEEP_FAILURES, limit, key="pandaid"),
         delete_oldest("job_ends", "hour < %s", now - KEEP_COUNTS, limit),
+        delete_oldest("job_nodes", "last_seen < %s", now - KEEP_FAILURES, limit),
         delete_fingerprints(now - KEEP_FAILURES, limit),
     ]
     return Pass(sum(deleted), more=limit in deleted)

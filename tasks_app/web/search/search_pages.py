@@ -1,90 +1,124 @@
-"""The search box: what has exactly that number or name; else the tasks with that in their name."""
+"""The search: the page of what has exactly that number or name; else what has its words, by kind. And suggestions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from brokerage_app.models import Queue
 from jedisite.identity.callers import Right, needs
-from jedisite.identity.people import accounts_named
-from tasks_app.ddm.local_storage import container_name
-from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task, Workflow
-from tasks_app.web.frame import keyset_pages
+from tasks_app.domain import search_words
+from tasks_app.domain import words as numbers
 from tasks_app.web.lists.misspelt import takes
+from tasks_app.web.search.finding import TITLES, Found, Group, failures_of, find
 
-MOST_OF_A_KIND: Final = 20
+FEW, MANY, SUGGESTED = 5, 100, 3
+"""Results of a kind among others and by itself, and suggestions of a kind."""
+MOST_SUGGESTIONS: Final = 12
+WEEK: Final = "7d"
+PAGES: Final = {
+    "task": "task",
+    "job": "job",
+    "workflow": "workflow",
+    "error": "error",
+    "site": "site",
+    "user": "user",
+    "queue": "queue",
+    "share": "share",
+    "reason": "code",
+}
+"""The page of each kind whose key is all that it takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was found: `kind` in one word, its name, what else tells it from others, and its page."""
+    """A line of the results. `jobs`: how many failed with that error, and `jobs_url` their list."""
 
-    kind: str
     name: str
     more: str
     url: str
+    jobs: str = ""
+    jobs_url: str = ""
+
+
+@needs(Right.READ)
+@require_safe
+@takes("q", "kind")
+def search(request: HttpRequest) -> HttpResponse:
+    """The page of the one thing that has this number or name; without one, all that has the words, by kind.
+
+    With `kind` more of that kind, and no page is opened.
+    """
+    given = request.GET.get("q", "")
+    text = search_words.clean(given[: search_words.LONGEST_TEXT])
+    kind = request.GET.get("kind", "")
+    groups = find(text, MANY if kind in TITLES else FEW)
+    if kind in TITLES:
+        groups = [group for group in groups if group.kind == kind]
+    else:
+        exact = [found for group in groups for found in group.found if found.exact]
+        if len(exact) == 1:
+            return redirect(url_of(exact[0]))
+    context = {
+        "searched": text,
+        "cut": search_words.LONGEST_TEXT if len(given) > search_words.LONGEST_TEXT else None,
+        "wordless": bool(text) and not search_words.words_of(text),
+        "kind": TITLES.get(kind, ""),
+        "everything": f"{reverse('dashboard:search')}?{urlencode({'q': text})}",
+        "groups": [(group, hits_of(group), _all_url(text, group)) for group in groups],
+    }
+    return render(request, "tasks_app/search.html", context)
 
 
 @needs(Right.READ)
 @require_safe
 @takes("q")
-def search(request: HttpRequest) -> HttpResponse:
-    """One hit: its page. Several: a list of them. None: the list of tasks whose name contains the text."""
-    text = request.GET.get("q", "").replace("\x00", "").strip()[:255]
-    if not text:
-        return redirect("dashboard:tasks")
-    hits = [*_by_number(text), *_by_name(text)]
-    if not hits:
-        return redirect(f"{reverse('dashboard:tasks')}?{urlencode({'name': text})}")
-    if len(hits) == 1:
-        return redirect(hits[0].url)
-    others = f"{reverse('dashboard:tasks')}?{urlencode({'name': text})}"
-    return render(request, "tasks_app/search.html", {"text": text, "hits": hits, "others": others})
+def suggestions(request: HttpRequest) -> HttpResponse:
+    """The best results as options of a list box, for the box in which somebody types."""
+    text = search_words.clean(request.GET.get("q", "")[: search_words.LONGEST_TEXT])
+    options = [
+        (hit, group.title)
+        for group in find(text, SUGGESTED)
+        for hit in (Hit(found.name, found.more, url_of(found)) for found in group.found)
+    ]
+    return render(request, "tasks_app/search_suggestions.html", {"options": options[:MOST_SUGGESTIONS]})
 
 
-def _by_number(text: str) -> Iterator[Hit]:
-    wanted = keyset_pages.number(text)
-    if wanted is None:
-        return
-    for task in Task.objects.filter(pk=wanted).only("id", "name", "status"):
-        yield Hit("task", str(task.id), f"{task.name or ''} ({task.status})", reverse("dashboard:task", args=[task.id]))
-    for number, name, owner in Workflow.objects.filter(pk=wanted).values_list("id", "name", "owner"):
-        yield Hit("workflow", str(number), f"{name} of {owner}", reverse("dashboard:workflow", args=[number]))
-    for model in (Job, JobArchive):
-        for status in model.objects.filter(pk=wanted).values_list("status", flat=True):
-            yield Hit("job", str(wanted), status, reverse("dashboard:job", args=[wanted]))
+def hits_of(group: Group) -> list[Hit]:
+    """The lines of a group. One query for errors, none for the others."""
+    if group.kind != "error":
+        return [Hit(found.name, found.more, url_of(found)) for found in group.found]
+    jobs = failures_of([int(found.key) for found in group.found])
+    return [
+        Hit(
+            found.name,
+            found.more,
+            url_of(found),
+            numbers.capped(jobs[int(found.key)]),
+            f"{reverse('dashboard:errors-jobs')}?{urlencode({'fingerprint': found.key, 'window': WEEK})}",
+        )
+        for found in group.found
+    ]
 
 
-def _by_name(text: str) -> Iterator[Hit]:
-    named = Task.objects.filter(name=text).order_by("-id").values_list("id", "status", "user")
-    for task, status, user in named[:MOST_OF_A_KIND]:
-        yield Hit("task", text, f"{task}, {status}, of {user}", reverse("dashboard:task", args=[task]))
-    workflows = Workflow.objects.filter(name=text).order_by("-id").values_list("id", "owner")
-    for number, owner in workflows[:MOST_OF_A_KIND]:
-        yield Hit("workflow", text, f"{number}, of {owner}", reverse("dashboard:workflow", args=[number]))
-    sites = Queue.objects.filter(Q(name__iexact=text) | Q(site_name__iexact=text)).order_by("name")
-    for name, status in sites.values_list("name", "status")[:MOST_OF_A_KIND]:
-        yield Hit("site", name, status, reverse("dashboard:site", args=[name]))
-    users = accounts_named([text])
-    if text not in users and Task.objects.filter(user=text).exists():
-        users.append(text)
-    for user in users[:MOST_OF_A_KIND]:
-        yield Hit("user", user, "", reverse("dashboard:user", args=[user]))
-    # The page of the dataset itself leads to its uses, of which the newest may have failed without its fault.
-    kept = CatalogueDataset.objects.filter(name__in=[text, container_name(text)])
-    known = False
-    for number, name, owner in kept.order_by("name").values_list("id", "name", "owner"):
-        known = True
-        yield Hit("dataset", name, f"of {owner or 'this site'}", reverse("dashboard:catalogued", args=[number]))
-    uses = Dataset.objects.none() if known else Dataset.objects.of_container(text).order_by("-id")
-    for dataset, name, kind, task in uses.values_list("id", "name", "type", "task_id")[:1]:
-        yield Hit("dataset", name, f"{kind} of task {task}", reverse("dashboard:dataset", args=[dataset]))
+def url_of(found: Found) -> str:
+    """The page of what was found."""
+    if found.kind == "node":
+        failed = f"{reverse('dashboard:errors-jobs')}?{urlencode({'node': found.name, 'window': WEEK})}"
+        return reverse("dashboard:site-nodes", args=[found.within]) if found.within else failed
+    if found.kind in ("dataset", "file"):
+        return reverse("dashboard:catalogued" if found.within == "catalogue" else "dashboard:dataset", args=[found.key])
+    # Errors are sought long after they happened, and the page's own window is shorter.
+    window = f"?{urlencode({'window': WEEK})}" if found.kind == "error" else ""
+    return reverse(f"dashboard:{PAGES[found.kind]}", args=[found.key]) + window
+
+
+def _all_url(text: str, group: Group) -> str:
+    if group.count <= len(group.found) or len(group.found) == MANY:
+        return ""
+    return f"{reverse('dashboard:search')}?{urlencode({'q': text, 'kind': group.kind})}"

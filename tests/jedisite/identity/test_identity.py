@@ -79,6 +79,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "dev-issuer/verify": {"GET": TOKENS, "POST": TOKENS},
     "": {"GET": READ},
     "search/": {"GET": READ},
+    "search/suggestions/": {"GET": READ},
     "tasks/": {"GET": READ},
     "tasks/<int:task_id>/": {"GET": READ},
     "tasks/<int:task_id>/why/": {"GET": READ},

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -192,55 +191,6 @@ def test_no_cache_on_the_way_keeps_what_is_made_for_a_person(reader: Client, bus
     for path in ("/", f"/tasks/{busy_task.id}/", "/nowhere/", "/api/v2/tasks/", "/api/v2/nothing/"):
         assert reader.get(path)["Cache-Control"] == "private, no-cache", path
     assert "no-store" in reader.get("/tokens/")["Cache-Control"], "what a view asks for stays"
-
-
-def test_search_goes_to_the_number(reader: Client, busy_task: Task, failed_job: Job) -> None:
-    assert reader.get(f"/search/?q={busy_task.id}")["Location"] == f"/tasks/{busy_task.id}/"
-    assert reader.get(f"/search/?q={failed_job.id}")["Location"] == f"/jobs/{failed_job.id}/"
-    assert reader.get("/search/?q=some+name")["Location"] == "/tasks/?name=some+name"
-    assert reader.get("/search/?q=")["Location"] == "/tasks/"
-
-
-def test_search_goes_to_what_has_exactly_that_name(
-    reader: Client, sites: None, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], ada: User
-) -> None:
-    User.objects.filter(pk=ada.pk).update(first_name="Ada", last_name="Lovelace")
-    task = make_task(name="user.ada.one")
-    bystander = make_task(name="user.ada.one.more", user="gone")
-    make_dataset(task, name="mc.input")
-    use = make_dataset(bystander, name="mc.input")
-    for text, path in (
-        ("user.ada.one", f"/tasks/{task.id}/"),
-        ("SITE_B", "/sites/SITE_B/"),
-        ("site_b", "/sites/SITE_B/"),
-        ("ada", "/users/ada/"),
-        ("ada lovelace", "/users/ada/"),
-        ("gone", "/users/gone/"),
-        ("mc.input", f"/data/{use.id}/"),
-    ):
-        assert reader.get("/search/", {"q": text})["Location"] == path, text
-    assert reader.get("/search/", {"q": "user.ada"})["Location"] == "/tasks/?name=user.ada"
-
-
-def test_search_lists_what_shares_a_name(
-    reader: Client,
-    make_task: Callable[..., Task],
-    make_dataset: Callable[..., Dataset],
-    django_assert_max_num_queries: Any,
-) -> None:
-    first, second = make_task(name="user.ada.<b>x"), make_task(name="user.ada.<b>x")
-    use = make_dataset(second, name="user.ada.<b>x")
-    with django_assert_max_num_queries(MOST_QUERIES):
-        text = reader.get("/search/", {"q": "user.ada.<b>x"}).content.decode()
-    for path in (f"/tasks/{first.id}/", f"/tasks/{second.id}/", f"/data/{use.id}/"):
-        assert f'href="{path}"' in text
-    assert "3 results" in text and "<b>x" not in text
-
-
-def test_search_finds_a_job_of_the_archive(reader: Client, failed_job: Job) -> None:
-    row = {f.attname: getattr(failed_job, f.attname) for f in JobArchive._meta.concrete_fields}
-    JobArchive.objects.create(**row | {"id": failed_job.id + 1000})
-    assert reader.get(f"/search/?q={failed_job.id + 1000}")["Location"] == f"/jobs/{failed_job.id + 1000}/"
 
 
 def test_addresses_without_their_slash_lead_on(client: Client, reader: Client) -> None:
