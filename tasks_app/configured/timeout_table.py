@@ -63,10 +63,7 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             "no job of the task started or ended at the queue for 3 h, since it was made",
             "B 8.4 ANALY_TIMEOUT",
         ),
-        "silent_queue": (
-            "no pilot asks for jobs at the queue, pilots ask at other queues, and the task may use those",
-            "ours",
-        ),
+        "silent_queue": ("no pilot asks for jobs at the queue, but at others, and the task may use those", "ours"),
         "no_channel": ("a consumer of events at a queue whose pilots do not reach their channel for ranges", "ours"),
         "activated": ("", "T, B 8.5"),
         "throttled": ("", "T, B 8.5"),
