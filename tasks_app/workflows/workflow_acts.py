@@ -118,6 +118,15 @@ def retry_packages(
     return Acted(tuple(task for one in done for task in one.tasks), [group for one in done for group in one.refused])
 
 
+def packages_of_line(workflow_id: int, line: str) -> list[str]:
+    """The paths of the packages of a line, such as `001/002`. Raises CannotActError when there is no such line."""
+    rows = WorkflowPackage.objects.filter(workflow_id=workflow_id, path__startswith=f"{line}/").order_by("pk")
+    found = list(rows.values_list("path", flat=True))
+    if not found:
+        raise CannotActError(f"Workflow {workflow_id} has no line {line[:20]}; lines are written as 001/002.")
+    return found
+
+
 def _before_it_began(workflow: Workflow, name: str, caller: Caller, stage: int | None, *, preview: bool) -> Acted:
     """What can be done to a workflow that has been on hold since it was submitted. In the caller's transaction."""
     rows = WorkflowPackage.objects.filter(workflow=workflow)

@@ -30,11 +30,18 @@ from tasks_app.workflows.rules.package_states import PackageStatus
 from tasks_app.workflows.rules.workflow_document import as_document
 from tasks_app.workflows.rules.workflow_text import LONGEST_TEXT
 from tasks_app.workflows.submitting_workflows import submit_workflow
-from tasks_app.workflows.workflow_acts import COMMANDS, CannotActError, act_on_workflow
+from tasks_app.workflows.workflow_acts import (
+    COMMANDS,
+    CannotActError,
+    act_on_workflow,
+    packages_of_line,
+    retry_packages,
+)
 from tasks_app.workflows.workflow_columns import WORKFLOWS, WorkflowFilter
 from tasks_app.workflows.workflow_states import WorkflowState, with_states
 
 DROP = "drop"
+ON_LINES = (DROP, "retry")
 
 
 class WorkflowRowSerializer(serializers.ModelSerializer[Workflow]):
@@ -81,12 +88,12 @@ class NewWorkflowSerializer(StrictSerializer):
 
 
 class WorkflowCommandSerializer(StrictSerializer):
-    """A command for a whole workflow, for a `stage` of it, or to drop a `line`. With `preview` nothing is done."""
+    """A command for a whole workflow, for a `stage` of it, or to drop or retry a `line`. With `preview` nothing is done."""
 
     command = serializers.ChoiceField(choices=[*COMMANDS, DROP])
     stage = serializers.IntegerField(min_value=1, max_value=MOST_STAGES, required=False)
     line = serializers.RegexField(
-        r"^[0-9]{3,5}/[0-9]{3,5}$", required=False, help_text="such as 001/002; for drop only"
+        r"^[0-9]{3,5}/[0-9]{3,5}$", required=False, help_text="such as 001/002; for drop and retry"
     )
     priority = serializers.IntegerField(min_value=0, max_value=HIGHEST_PRIORITY, required=False)
     reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
@@ -94,12 +101,14 @@ class WorkflowCommandSerializer(StrictSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         command, faults = attrs["command"], {}
-        for name, of in (("line", DROP), ("priority", "priority")):
-            if (name in attrs) != (command == of):
-                said = f"It is for {of} only." if name in attrs else f"{of} needs it."
-                faults[name] = [said]
-        if "stage" in attrs and command == DROP:
-            faults["stage"] = ["A line is dropped: give only line."]
+        if ("priority" in attrs) != (command == "priority"):
+            faults["priority"] = ["It is for priority only." if "priority" in attrs else "priority needs it."]
+        if "line" in attrs and command not in ON_LINES:
+            faults["line"] = [f"It is for {' and '.join(ON_LINES)} only."]
+        elif "line" not in attrs and command == DROP:
+            faults["line"] = ["drop needs it."]
+        if "stage" in attrs and (command == DROP or "line" in attrs):
+            faults["stage"] = ["It is done to a line: give only line."]
         if faults:
             raise serializers.ValidationError(faults)
         return attrs
@@ -204,9 +213,9 @@ class WorkflowCommandViewSet(Resource):
     @extend_schema(
         summary="Command a workflow",
         description="hold, resume, kill, retry and priority are given to each task of the workflow, or of one `stage`, "
-        "that accepts them; drop cancels the packages of a `line` and takes the files that they would have written out of "
-        "what others read. With `preview: true`, which is the default, only shows what would be affected. 409 when the "
-        "workflow is in no state for it.",
+        "that accepts them; retry also takes a `line`, of which it tries again what has failed; drop cancels the packages of a "
+        "`line` and takes the files that they would have written out of what others read. With `preview: true`, which is the "
+        "default, only shows what would be affected. 409 when the workflow is in no state for it.",
         request=WorkflowCommandSerializer,
         responses={200: WorkflowAnswerSerializer, 202: WorkflowAnswerSerializer},
     )
@@ -229,8 +238,11 @@ class WorkflowCommandViewSet(Resource):
                 dropped = drop_line(pk, given["line"], **asked)
                 answer |= {"canceled": dropped.canceled, "removed": dropped.removed, "jobs": dropped.jobs}
             else:
-                more = {"stage": given.get("stage"), "priority": given.get("priority")}
-                acted = act_on_workflow(pk, given["command"], **asked, **more)
+                if "line" in given:
+                    acted = retry_packages(pk, packages_of_line(pk, given["line"]), **asked)
+                else:
+                    more = {"stage": given.get("stage"), "priority": given.get("priority")}
+                    acted = act_on_workflow(pk, given["command"], **asked, **more)
                 answer |= {"tasks": acted.tasks, "refused": acted.refused, "begins": acted.begins}
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc

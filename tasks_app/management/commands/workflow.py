@@ -28,7 +28,13 @@ from tasks_app.workflows.rules.graph_drawing import drawing, table
 from tasks_app.workflows.rules.implied_graph import Graph
 from tasks_app.workflows.rules.workflow_document import as_document
 from tasks_app.workflows.submitting_workflows import submit_workflow
-from tasks_app.workflows.workflow_acts import COMMANDS, CannotActError, act_on_workflow
+from tasks_app.workflows.workflow_acts import (
+    COMMANDS,
+    CannotActError,
+    act_on_workflow,
+    packages_of_line,
+    retry_packages,
+)
 
 DROP = "drop"
 
@@ -51,7 +57,7 @@ class Command(Suggesting):
         do.add_argument("command", choices=[*COMMANDS, DROP])
         do.add_argument("--user", required=True, help="who does it, a user of this site")
         do.add_argument("--stage", type=int, help="only to the tasks of this stage")
-        do.add_argument("--line", help="the line that is dropped, such as 001/002")
+        do.add_argument("--line", help="the line that is dropped or retried, such as 001/002")
         do.add_argument("--priority", type=int)
         do.add_argument("--reason", default="")
         do.add_argument("--preview", action="store_true", help="only show what would be affected")
@@ -97,9 +103,12 @@ class Command(Suggesting):
 
     def do(self, options: dict[str, Any]) -> None:
         number, name, line = options["workflow"], options["command"], options["line"]
-        for option, of in (("line", DROP), ("priority", "priority")):
-            if (options[option] is not None) != (name == of):
-                raise CommandError(f"--{option} belongs to {of}, which needs it.")
+        if (options["priority"] is not None) != (name == "priority"):
+            raise CommandError("--priority belongs to priority, which needs it.")
+        if (line is None and name == DROP) or (line is not None and name not in (DROP, "retry")):
+            raise CommandError("--line belongs to drop, which needs it, and to retry.")
+        if line is not None and options["stage"] is not None:
+            raise CommandError("--stage and --line exclude each other.")
         asked = {"caller": self.caller(options["user"]), "reason": options["reason"], "preview": options["preview"]}
         say = self.stdout.write
         try:
@@ -111,7 +120,10 @@ class Command(Suggesting):
                 if dropped.jobs:
                     say(f"jobs killed: {', '.join(map(str, dropped.jobs))}")
                 return
-            acted = act_on_workflow(number, name, stage=options["stage"], priority=options["priority"], **asked)
+            if line is not None:
+                acted = retry_packages(number, packages_of_line(number, line), **asked)
+            else:
+                acted = act_on_workflow(number, name, stage=options["stage"], priority=options["priority"], **asked)
         except Workflow.DoesNotExist:
             raise CommandError(f"There is no workflow {number}.") from None
         except (CannotDropError, CannotActError, ParamErrors, SubmissionRefusedError) as error:

@@ -30,14 +30,22 @@ from tasks_app.web.workflows.workflow_pages import line_address, workflow_of
 from tasks_app.workflows.dropping import CannotDropError, Dropped, drop_lines
 from tasks_app.workflows.package_columns import LINE, PackageFilter, with_places
 from tasks_app.workflows.rules.document_fields import MOST_STAGES
-from tasks_app.workflows.workflow_acts import COMMANDS, MORE, Acted, CannotActError, act_on_workflow, retry_packages
+from tasks_app.workflows.workflow_acts import (
+    COMMANDS,
+    MORE,
+    Acted,
+    CannotActError,
+    act_on_workflow,
+    packages_of_line,
+    retry_packages,
+)
 
 SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Lines, and packages of these by path."""
+    """Lines, and packages of these by path; none stand for all packages of the lines."""
 
     lines: Sequence[str]
     paths: Sequence[str]
@@ -62,7 +70,7 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
     faults: list[str] = []
     stage, line = _stage(given.get("stage", ""), faults), given.get("line", "")[:20]
     lines = [line] if line else []
-    chosen = _packages_in(workflow, line) if line else None
+    chosen = Chosen(lines, ()) if lines else None
     if lines and not act.for_lines:
         faults.append(f"line: {act.title} is for a whole workflow or a stage of it.")
     elif act.name == DROP and not lines:
@@ -96,11 +104,6 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
     return render(request, "tasks_app/workflow_do.html", context, status=code)
 
 
-def _packages_in(workflow: Workflow, line: str) -> Chosen:
-    rows = with_places(WorkflowPackage.objects.filter(workflow=workflow)).filter(line=line)
-    return Chosen([line], list(rows.values_list("path", flat=True)))
-
-
 def _stage(text: str, faults: list[str]) -> int | None:
     if not text:
         return None
@@ -132,7 +135,7 @@ def _preview(
                 else {"refused": "No line is chosen."}
             )
         if chosen is not None:
-            acted = retry_packages(workflow.pk, chosen.paths, **asked)
+            acted = retry_packages(workflow.pk, _paths(workflow, chosen), **asked)
         else:
             acted = act_on_workflow(workflow.pk, act.name, stage=stage, **asked)
     except _REFUSED as error:
@@ -140,6 +143,10 @@ def _preview(
     except ParamErrors as error:
         return {"refused": " ".join(command_buttons.faults_of(error))}
     return _of_acted(act, acted, caller)
+
+
+def _paths(workflow: Workflow, chosen: Chosen) -> Sequence[str]:
+    return chosen.paths or [path for line in chosen.lines for path in packages_of_line(workflow.pk, line)]
 
 
 def _of_drop(dropped: Dropped) -> dict[str, Any]:
@@ -179,7 +186,7 @@ def _do(
             drop_lines(workflow.pk, chosen.lines if chosen else (), caller=caller, reason=reason)
             return 200, []
         if chosen is not None:
-            acted = retry_packages(workflow.pk, chosen.paths, caller=caller, reason=reason)
+            acted = retry_packages(workflow.pk, _paths(workflow, chosen), caller=caller, reason=reason)
         else:
             more: dict[str, Any] = {"stage": stage, "priority": priority}
             acted = act_on_workflow(workflow.pk, act.name, caller=caller, reason=reason, **more)

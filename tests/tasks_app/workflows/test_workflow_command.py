@@ -63,6 +63,9 @@ def test_a_workflow_is_submitted_shown_and_commanded(tmp_path: Path, make_user: 
     assert run("do", number, "hold", "--user", "ada", "--stage", "2").startswith("hold: 1 task: ")
     for words, why in (
         (("do", number, "drop", "--user", "ada"), "--line belongs to drop"),
+        (("do", number, "retry", "--line", "001/001", "--user", "ada"), "None of these packages has failed"),
+        (("do", number, "retry", "--line", "001/001", "--stage", "1", "--user", "ada"), "exclude each other"),
+        (("do", number, "hold", "--line", "001/001", "--user", "ada"), "--line belongs to drop"),
         (("do", "99", "kill", "--user", "ada"), "There is no workflow 99"),
         (("do", number, "hold", "--user", "adda"), "there is no user adda"),
         (("do", number, "hold", "--user", "ada", "--stage", "7"), "no stage 7"),

@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 
 from jedisite.models import AuditEntry
-from tasks_app.models import Task, Workflow
+from tasks_app.models import Command, Task, Workflow
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.workflow_document import as_document
+from tests.tasks_app.web.workflows.some_workflows import in_part
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
@@ -116,3 +117,17 @@ def test_who_may_not_command_a_workflow_is_told_so(api: Api) -> None:
 def test_commands_that_say_too_little_or_too_much_are_refused(api: Api, body: dict[str, Any]) -> None:
     number = submit(api(), text=TEXT).json()["id"]
     assert command(api(), number, **body).status_code == 422
+
+
+def test_the_failed_packages_of_a_line_are_tried_again(api: Api) -> None:
+    client, workflow = api(), in_part()
+    asked = {"command": "retry", "line": "001/002", "reason": "again"}
+    shown = command(client, workflow.pk, **asked)
+    assert shown.status_code == 200 and len(shown.json()["tasks"]) == 1 and not Command.objects.exists()
+    assert command(client, workflow.pk, **asked, preview=False).status_code == 202
+    assert Command.objects.get().parameters == {"subjobs": "1"}
+    for line, said in (("001/001", "None of these packages has failed"), ("009/009", "has no line 009/009")):
+        refused = command(client, workflow.pk, **(asked | {"line": line}))
+        assert refused.status_code == 409 and said in refused.json()["detail"]
+    for body in ({"command": "hold", "line": "001/002"}, asked | {"stage": 1}, {"command": "drop"}):
+        assert command(client, workflow.pk, **body).status_code == 422
