@@ -54,7 +54,17 @@ from tasks_app.models import (
     Workflow,
     WorkflowPackage,
 )
-from tasks_app.outcomes import children, endings, left_jobs, libraries, lost_outputs, outcomes, recovery, transfer_ends
+from tasks_app.outcomes import (
+    bad_inputs,
+    children,
+    endings,
+    left_jobs,
+    libraries,
+    lost_outputs,
+    outcomes,
+    recovery,
+    transfer_ends,
+)
 from tasks_app.params.acts import ACTS
 from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
@@ -299,6 +309,18 @@ def a_task_and_its_readers(made: SimpleNamespace) -> Held:
     made.dataset(maker, name="lab.out", type="output")
     made.dataset(reader, name="lab.out", type="input")
     return Held(of_task(maker), whole(recovery.lock, [maker.id]), free=of_task(reader))
+
+
+@at("tasks_app/outcomes/bad_inputs.py:_set_aside")
+def tasks_that_lose_a_file(made: SimpleNamespace) -> Held:
+    low, high = made.task(), made.task()
+    jobs = []
+    for task in (high, low):
+        dataset = made.dataset(task, type="input")
+        jobs.append(made.job(task_id=task.id).id)
+        for lfn in ("gone", "there"):
+            JobFile.objects.create(job_id=jobs[-1], task_id=task.id, dataset_id=dataset.id, type="input", lfn=lfn)
+    return Held(of_task(low), whole(bad_inputs._set_aside, jobs, ["gone"]), free=of_task(high))
 
 
 @at("tasks_app/inputs/schedules.py:make_due")

@@ -1,20 +1,25 @@
 """Inputs that pilots found missing or corrupt: what lies on this machine is looked at, and a bad copy is marked.
 
-Another replica then takes the first place, and whoever reads the file next reads that one. Without another all stays as it is:
-the file is tried as often as its task says, and its owner may have it made again.
+Another replica then takes the first place, and whoever reads the file next reads that one. Without another the file is lost to
+the task when its job read others, too: these go on without it. A file that a job reads alone is tried as often as its task
+says. Its owner may have it made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from django.db import transaction
 
-from jedisite.database.sql import hot_cursor, numbers
+from jedisite.agents.passes import kick
+from jedisite.database.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.opening import open_led_to
-from tasks_app.domain.transfer_states import TransferKind
+from tasks_app.domain.states import TASK_FINAL
+from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind
+from tasks_app.lifecycle.file_availability import lose_where
 from tasks_app.transfers import file_copies, replicas
 from tasks_app.transfers.file_copies import Content, NoCopyError
 from tasks_app.transfers.readdressing import readdress
@@ -45,7 +50,7 @@ SELECT DISTINCT f.scope, f.lfn, f.surl, f.fsize, replace(f.checksum, 'ad:', '')
 """
 
 
-def check(jobs: Iterable[int]) -> int:
+def check(jobs: Sequence[int]) -> int:
     """Look at what these failed jobs could not read. Returns how many copies were marked. Not inside a transaction."""
     with hot_cursor() as cursor:
         cursor.execute(_SUSPECTS, [numbers(jobs), numbers(CODES), MOST])
@@ -70,7 +75,40 @@ def check(jobs: Iterable[int]) -> int:
     if large:
         with transaction.atomic(), hot_cursor() as cursor:
             _have_compared(cursor, large)
+    with transaction.atomic(), hot_cursor() as cursor:
+        known = replicas.places_of(cursor, [(one.scope, one.lfn) for one in suspects])
+        _set_aside(cursor, jobs, [one.lfn for one in suspects if _is_gone(known[one.scope, one.lfn])])
     return len(found)
+
+
+def _is_gone(places: Iterable[replicas.Place]) -> bool:
+    """Whether no place has a file, or will have it, as far as is known."""
+    return all(one.status is ReplicaStatus.BAD for one in places)
+
+
+_BESIDE_OTHERS = """
+SELECT DISTINCT f.jeditaskid, f.datasetid, f.lfn FROM job_files f JOIN jedi_tasks t ON t.jeditaskid = f.jeditaskid
+ WHERE f.pandaid = ANY(%s::bigint[]) AND f.type = 'input' AND f.lfn = ANY(%s::text[]) AND NOT t.status = ANY(%s::text[])
+   AND EXISTS (SELECT 1 FROM job_files o WHERE o.pandaid = f.pandaid AND o.datasetid = f.datasetid AND o.lfn <> f.lfn)
+"""
+
+
+def _set_aside(cursor: psycopg.Cursor[Any], jobs: Iterable[int], lfns: list[str]) -> None:
+    """Files that nobody has are lost to the tasks of these jobs, where jobs read others along with them."""
+    if not lfns:
+        return
+    cursor.execute(_BESIDE_OTHERS, [numbers(jobs), texts(lfns), sorted(TASK_FINAL)])
+    lost: dict[tuple[int, int], list[str]] = {}
+    for task, dataset, lfn in cursor.fetchall():
+        lost.setdefault((task, dataset), []).append(lfn)
+    tasks = sorted({task for task, _ in lost})
+    cursor.execute(
+        "SELECT 1 FROM jedi_tasks WHERE jeditaskid = ANY(%s::bigint[]) ORDER BY jeditaskid FOR UPDATE", [numbers(tasks)]
+    )
+    for (task, dataset), names in sorted(lost.items()):
+        lose_where(cursor, task, dataset, "lfn = ANY(%(lfns)s::text[])", {"lfns": texts(names)})
+    if tasks:
+        transaction.on_commit(lambda: kick("job_generator", "post_processor"))
 
 
 def _have_compared(cursor: psycopg.Cursor[Any], large: list[tuple[Suspect, str]]) -> None:
@@ -92,7 +130,8 @@ def fault_at(one: Suspect, store: Storage) -> str | None:
     try:
         _, stream = open_led_to(file_copies.place_of(store.path, one.scope, one.lfn).path)
     except FileNotFoundError:
-        return "it is not in the storage"
+        # A disk that is not mounted has lost nothing.
+        return "it is not in the storage" if os.path.isdir(store.path) else None
     except (OSError, ValueError, NoCopyError):
         return None
     with stream:

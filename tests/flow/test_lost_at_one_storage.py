@@ -17,7 +17,7 @@ from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
 from tasks_app.models import CatalogueFile, FileReplica, JobFile
 from tasks_app.outcomes.recovery import recover
-from tests.flow.driving import add_queue, parameters, reads, settle, states, status, submit
+from tests.flow.driving import add_queue, files, parameters, reads, settle, states, status, submit, task
 from tests.flow.real_pilot import RealPilot
 from tests.tasks_app.transfers.storage_scene import Storages
 
@@ -141,6 +141,44 @@ def test_inputs_that_are_gone_from_the_storage_are_made_again_first_and_those_ma
     assert (
         "1 of them lost as well: what was made in their place, or still is, is read instead: lab.t.000001.root" in said
     )
+
+
+def test_files_that_are_there_are_processed_without_the_one_that_nobody_has(site: Storages) -> None:
+    site.dataset("lab.in", "LOCAL_SE", ["in0", "in1", "in2", "in3"])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=4, maxAttempt=2, site="NORTH_Q"))
+    settle()
+    site.path("LOCAL_SE", "in2").unlink()
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), states(made)) == ("finished", {"failed": 1, "finished": 1})
+    assert [(file.lfn, file.status) for file in files(made)] == [
+        ("in0", "finished"),
+        ("in1", "finished"),
+        ("in2", "lost"),
+        ("in3", "finished"),
+    ]
+    assert "in2" in (task(made).error_dialog or "")
+
+
+def test_a_storage_that_is_away_has_lost_nothing(site: Storages) -> None:
+    site.dataset("lab.in", "LOCAL_SE", ["in0", "in1"])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=2, maxAttempt=2, site="NORTH_Q"))
+    settle()
+    (site.root / "LOCAL_SE").rename(site.root / "away")
+    assert RealPilot(site="NORTH_Q").work() == 1
+    settle()
+    assert states(made) == {"failed": 1, "activated": 1} and not FileReplica.objects.exists()
+    (site.root / "away").rename(site.root / "LOCAL_SE")
+    settle(RealPilot(site="NORTH_Q").work)
+    assert status(made) == "done"
+
+
+def test_a_file_that_its_job_reads_alone_is_tried_as_often_as_its_task_says(site: Storages) -> None:
+    site.dataset("lab.in", "LOCAL_SE", ["in0", "in1"])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=2, site="NORTH_Q"))
+    settle()
+    site.path("LOCAL_SE", "in1").unlink()
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), states(made)) == ("finished", {"finished": 1, "failed": 2})
 
 
 def test_check_outputs_looks_at_the_storages_of_this_machine(site: Storages) -> None:
