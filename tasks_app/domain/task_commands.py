@@ -138,7 +138,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.FINISH: CommandRule(
         "Finish",
-        "make no more jobs, end the open ones, and keep the outputs",
+        "make no more jobs, end the open ones (those whose outputs are being gathered, too), and keep the outputs of the others",
         frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
         f"{_ENDED_STAY}; the task can be retried when it has finished.",
         jobs=JOB_OPEN,
