@@ -17,7 +17,7 @@ from tasks_app.models.job import OPEN_VALUES
 
 class WorkflowState(StrEnum):
     HELD = "held"
-    """It is on hold: nothing of it starts before somebody resumes it."""
+    """It is on hold: nothing of it starts before somebody resumes it. Jobs that run already go on."""
     WAITING = "waiting"
     """No job of it has been made yet."""
     RUNNING = "running"
@@ -51,8 +51,8 @@ _STATE: Final = f"""CASE
           WHEN count(*) = 0 THEN '{_S.HELD}'
           WHEN bool_and(t.status IN ({_texts(_CANCELED)})) THEN '{_S.CANCELED}'
           WHEN bool_and({_FINAL}) THEN CASE WHEN bool_or({_SPOILT}) THEN '{_S.FAILED}' ELSE '{_S.SUCCESSFUL}' END
-          WHEN bool_or({_OPEN}) THEN '{_S.RUNNING}'
           WHEN bool_and({_FINAL} OR t.status = '{TaskStatus.PAUSED}') THEN '{_S.HELD}'
+          WHEN bool_or({_OPEN}) THEN '{_S.RUNNING}'
           WHEN bool_or({_SPOILT}) THEN '{_S.FAILED}'
           WHEN bool_or({_EVER}) THEN '{_S.RUNNING}'
           ELSE '{_S.WAITING}' END

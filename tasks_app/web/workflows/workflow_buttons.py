@@ -27,6 +27,10 @@ class WorkflowAct:
     undo: str
     ends_work: bool = False
 
+    def question(self, what: str) -> str:
+        """Whether it shall be done to this: `Hold stage 2 of reco001?`"""
+        return f"{self.title}{' of' if self.name == 'priority' else ''} {what}?"
+
     @property
     def for_lines(self) -> bool:
         """Whether it can be done to lines, and to packages that are chosen in their list."""
@@ -44,7 +48,9 @@ ACTS: Final[Mapping[str, WorkflowAct]] = {
             "Packages that have failed get new attempts, and what waits for them goes on when they succeed.",
             "New jobs are made within minutes; a kill ends them.",
         ),
-        WorkflowAct("priority", "Priority", "The tasks get another priority.", "It can be changed again."),
+        WorkflowAct(
+            "priority", "Change priority", "Its tasks get another priority.", "The old value can be set again."
+        ),
         WorkflowAct(
             "kill",
             "Kill",
