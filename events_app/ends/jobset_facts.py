@@ -89,7 +89,7 @@ def files_of(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> list[Job
 
 
 _COMMONEST: Final = f"""
-SELECT error_code, coalesce(error_diag, '') FROM jedi_events
+SELECT error_code, regexp_replace(coalesce(error_diag, ''), '^in jumbo job [0-9]+(: |$)', '') FROM jedi_events
  WHERE jeditaskid = %s AND fileid = ANY(%s::bigint[]) AND {is_in({EventStatus.FAILED})} AND error_code <> 0
  GROUP BY 1, 2 ORDER BY sum({RANGES}) DESC, max(row_id) DESC LIMIT 1
 """  # noqa: S608 - states

@@ -44,7 +44,8 @@ handled AS (
       FROM mine m WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RETRY, row="m.")} AND %(handles)s)
 SELECT (SELECT coalesce(sum(ranges), 0) FROM done), (SELECT coalesce(sum(ranges), 0) FROM released)
 """
-# What jumbo jobs have processed of the files of a job that waited for them; what failed there is this job's from now on.
+# What jumbo jobs have processed of the files of a job that waited for them; what failed there is this job's from now on, and
+# says in which of them.
 _FROM_JUMBO: Final = f"""
 WITH theirs AS MATERIALIZED (
     SELECT * FROM jedi_events WHERE jeditaskid = %(task)s AND fileid = ANY(%(files)s::bigint[]) AND is_jumbo = 1
@@ -55,7 +56,8 @@ done AS (
     RETURNING {_OF_BLOCK} AS ranges),
 copied AS ({_COPY.format(failed="theirs", less=1)}),
 handled AS (
-    UPDATE jedi_events e SET processed_upto_eventid = NULL, pandaid = %(job)s
+    UPDATE jedi_events e SET processed_upto_eventid = NULL, pandaid = %(job)s,
+           error_diag = left(concat_ws(': ', 'in jumbo job ' || e.pandaid, nullif(e.error_diag, '')), 500)
       FROM theirs t WHERE e.jeditaskid = %(task)s AND e.row_id = t.row_id AND {before(EventAct.RETRY, row="t.")}
        AND t.processed_upto_eventid IS NOT NULL)
 SELECT coalesce(sum(ranges), 0) FROM done

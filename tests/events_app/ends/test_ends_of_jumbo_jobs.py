@@ -150,3 +150,18 @@ def test_what_jumbo_jobs_had_done_before_is_merged_by_the_last_consumer(with_jum
     Event.objects.filter(status=S.FAILED).update(status=S.CANCELLED)
     assert ends(waits.id) == ("closed", "es_merge", 112)
     assert said_of(jumbo)[0] == "running"
+
+
+def test_a_range_that_failed_says_in_which_jumbo_job_once_a_consumer_has_it(with_jumbo: Callable[..., Any]) -> None:
+    jobset, jumbo = with_jumbo(events=20, attempts=1)
+    died = RangeReport(S.FAILED, error_code=1220, error_diag="it ended with 7")
+    takes(jumbo, 2, {1: died, 11: RangeReport(S.FAILED, error_code=1220)})
+    ends(jumbo, "failed")
+    assert ends(jobset.first)[0] == "failed"
+    failed = Event.objects.filter(status=S.FAILED).order_by("min_event")
+    assert list(failed.values_list("job_id", "error_diag")) == [
+        (jobset.first, f"in jumbo job {jumbo}: it ended with 7"),
+        (jobset.first, f"in jumbo job {jumbo}"),
+    ]
+    job = Job.objects.get(pk=jobset.first)
+    assert job.pilot_error_code == 1220 and "jumbo" not in (job.pilot_error_diag or "")
