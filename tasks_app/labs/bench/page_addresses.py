@@ -22,8 +22,9 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
     "job-log": "reads a file",
     "task-do": "a form before an act",
     "job-do": "a form before an act",
+    "workflow-do": "a form before an act",
 }
-WITH_QUERY_ONLY: Final = frozenset({"tasks-bulk", "jobs-bulk"})
+WITH_QUERY_ONLY: Final = frozenset({"tasks-bulk", "jobs-bulk", "workflow-packages-bulk"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
     ("agents/<slug:name>/passes/", "pass_id"): {
         "last": _one("SELECT max(id) FROM agent_passes WHERE agent = (SELECT min(name) FROM agents)")
     },
+    ("workflows/", "workflow_id"): {
+        "largest": _one("SELECT workflow_id FROM workflow_packages GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1")
+    },
+    ("workflows/<int:workflow_id>/lines/", "line"): {"first": lambda: "001/001"},
     ("views/", "view_id"): {"none": lambda: 1},
     ("attention/", "item_id"): {"none": lambda: 1},
     ("queues/", "queue_id"): {"first": _one("SELECT min(queue_id) FROM jedi_work_queue")},
