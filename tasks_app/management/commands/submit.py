@@ -218,6 +218,14 @@ def _wish(options: dict[str, Any]) -> Wish | None:
     )
 
 
+_FLAGS = {
+    **dict.fromkeys(("yes", "on", "true"), "true"),
+    **dict.fromkeys(("no", "off", "false"), "false"),
+    "none": "null",
+}
+"""What people write for values of JSON."""
+
+
 def _assigned(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     try:
@@ -225,6 +233,8 @@ def _assigned(text: str) -> tuple[str, Any]:
             raise ValueError("KEY=JSON is needed")
         return name, strict_json(value.encode())
     except ValueError as exc:
+        if (meant := _FLAGS.get(value.lower())) and name:
+            raise CommandError(f"--set {text[:100]}: write {name}={meant}") from exc
         raise CommandError(f"--set {text[:100]}: {exc}; write a text as '{name or 'KEY'}=\"text\"'") from exc
 
 

@@ -205,6 +205,11 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         ([*ADA, "user.ada.t", "--in-ds", "a", "--files-per-job", "1001"], "--files-per-job: The maximum is 1000"),
         ([*ADA, "user.ada.t", "--memory-mb", "9999999999"], "--memory-mb: "),
         ([*ADA, "user.ada.t", "--set", "log={}"], "--set log.type: "),
+        (
+            ["--user", "ada", "--exec", "x", "--name", "n", "--set", "noOutput=yes"],
+            "--set noOutput=yes: write noOutput=true",
+        ),
+        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "noOutput=False"], "write noOutput=false"),
         (["--user", "ada", "--exec", "x", "--name", "n", "--set", "vo=lab"], "write a text as 'vo=\"text\"'"),
         (["--user", "ada", "--exec", "x", "--name", "n", "--set", 'nFiles="x"'], "--set nFiles: "),
     ):
