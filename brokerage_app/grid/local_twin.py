@@ -32,12 +32,14 @@ RESOURCE_TYPES = (
 def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
     """Describe this machine as a site with one queue and one storage element. What an operator has changed stays.
 
-    A slot gets its part of the machine's memory. `slots` defaults to the number of cores.
+    A slot gets its part of the machine's memory. `slots` defaults to the number of cores. The storage's folder is made once:
+    where it is missing later, its disk is not mounted.
     """
-    storage.mkdir(parents=True, exist_ok=True)
-    endpoint, _ = StorageEndpoint.objects.get_or_create(
+    endpoint, is_new = StorageEndpoint.objects.get_or_create(
         name=ENDPOINT, defaults={"site_name": SITE, "path": str(storage)}
     )
+    if is_new or endpoint.path != str(storage):
+        storage.mkdir(parents=True, exist_ok=True)
     if endpoint.path != str(storage):
         endpoint.path = str(storage)
         endpoint.save(update_fields=["path"])

@@ -66,7 +66,8 @@ def request(task: Feeding, dataset: Dataset, target: FeedTarget) -> int:
         cursor.execute(_UNASKED, {"task": task.id, "dataset": dataset.id})
         files = [WantedFile(scope, lfn, size, _adler32(said), fid) for scope, lfn, size, said, fid in cursor.fetchall()]
         places = replicas.places_of(cursor, [(f.scope, f.lfn) for f in files])
-        there = [f.lfn for f in files if not is_on_tape_only([p.status for p in places[f.scope, f.lfn]])]
+        tapes = _tapes(places)
+        there = [f.lfn for f in files if not is_on_tape_only([_held(p, tapes) for p in places[f.scope, f.lfn]])]
         if there:
             on_disk = [p for found in places.values() for p in found if p.status == ReplicaStatus.AVAILABLE]
             _set_addresses(cursor, task.id, dataset.id, {p.lfn: p.url for p in reversed(on_disk)})
@@ -79,6 +80,18 @@ def request(task: Feeding, dataset: Dataset, target: FeedTarget) -> int:
         )
         row = cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+def _tapes(places: Mapping[replicas.Name, list[replicas.Place]]) -> set[str]:
+    """Tapes of this machine; asked for only where a place of these files is bad."""
+    if not any(p.status == ReplicaStatus.BAD for found in places.values() for p in found):
+        return set()
+    return {one.name for one in local_storages().values() if one.is_tape}
+
+
+def _held(place: replicas.Place, tapes: set[str]) -> ReplicaStatus:
+    """A bad replica on tape is for the mover to look at again: it is never read past the drives."""
+    return ReplicaStatus.TAPE if place.status == ReplicaStatus.BAD and place.endpoint in tapes else place.status
 
 
 def _set_addresses(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, urls: Mapping[str, str]) -> None:

@@ -7,7 +7,6 @@ says. Its owner may have it made again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -131,7 +130,7 @@ def fault_at(one: Suspect, store: Storage) -> str | None:
         _, stream = open_led_to(file_copies.place_of(store.path, one.scope, one.lfn).path)
     except FileNotFoundError:
         # A disk that is not mounted has lost nothing.
-        return "it is not in the storage" if os.path.isdir(store.path) else None
+        return "it is not in the storage" if store.is_there else None
     except (OSError, ValueError, NoCopyError):
         return None
     with stream:

@@ -82,6 +82,10 @@ def is_there(where: Place, content: Content, *, may_be_bad: bool = False) -> boo
             fault = content.fault(stream)
     except FileNotFoundError:
         return False
+    except NotADirectoryError as exc:
+        raise NoCopyError(
+            f"it cannot be written: what is above {where.path.name} at the destination is no folder"
+        ) from exc
     except (OSError, ValueError) as exc:
         said = getattr(exc, "strerror", None) or exc
         raise NoCopyError(f"{where.path.name} cannot be read at the destination: {said}") from exc

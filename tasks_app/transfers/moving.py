@@ -6,6 +6,7 @@ but was not written down is found there.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,8 @@ from typing import Final
 
 import structlog
 
-from jedisite.agents.passes import renew_lease
-from jedisite.database.sql import hot_cursor, numbers
+from jedisite.agents.passes import owner, renew_lease
+from jedisite.database.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.transfer_states import ReplicaStatus, TransferStatus
 from tasks_app.transfers import file_copies, replicas
@@ -63,14 +64,23 @@ class Turn:
         failed = Step(held, TransferStatus.QUEUED, self.now)
         try:
             return self._step(held)
-        except BadFileError as exc:
+        except (BadFileError, NoCopyError, OSError) as exc:
             self.room.left.pop(held.id, None)
+            if away := self._away(held):
+                return replace(failed, error=away, waits=self._may_wait(held))
+            if not isinstance(exc, BadFileError):
+                waits = isinstance(exc, NoRoomError) and self._may_wait(held)
+                return replace(failed, error=file_copies.said_of(exc), waits=waits)
             source = self._place(held.source, held)
             return replace(failed, error=f"{exc} at {held.source}", bad_source=True, source_url=file_url(source.path))
-        except (NoCopyError, OSError) as exc:
-            self.room.left.pop(held.id, None)
-            waits = isinstance(exc, NoRoomError) and self.now < held.created + ROOM_FOR
-            return replace(failed, error=file_copies.said_of(exc), waits=waits)
+
+    def _may_wait(self, held: Held) -> bool:
+        return self.now < held.created + ROOM_FOR
+
+    def _away(self, held: Held) -> str:
+        """Which of the two storages has no folder now, so that nothing is known of its files; "" when both have theirs."""
+        both = (self.stores[name] for name in (held.destination, held.source) if name in self.stores)
+        return next((f"the folder of {one.name} is not there" for one in both if not one.is_there), "")
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)
@@ -156,12 +166,19 @@ def move(now: datetime) -> Moved:
 
 
 def _with_sources(held: list[Held], stores: Mapping[str, Storage]) -> list[Held]:
-    """Those that had no replica to read may have one now."""
-    lost = [(one.scope, one.lfn) for one in held if not one.source]
+    """Those that had no replica to read may have one now, also one that was called bad and is there again.
+
+    What is on tape waits for a drive, as all of that tape do.
+    """
+    lost = [one for one in held if not one.source]
     if not lost:
         return held
+    names = [(one.scope, one.lfn) for one in lost]
     with hot_cursor() as cursor:
-        places = replicas.places_of(cursor, lost)
+        places = replicas.places_of(cursor, names)
+        if again := _there_again(lost, places, stores):
+            replicas.add(cursor, again)
+            places = replicas.places_of(cursor, names)
         found = [
             one._replace(source=source_of(places[one.scope, one.lfn], one.destination, stores))
             if not one.source
@@ -173,6 +190,31 @@ def _with_sources(held: list[Held], stores: Mapping[str, Storage]) -> list[Held]
                 WHERE q.id = n.id AND q.source = '' AND n.source <> ''""",
             [[one.id for one in found], [one.source for one in found]],
         )
+        missed = {one.id for one in lost}
+        drives = [one.id for one in found if one.id in missed and one.source in stores and stores[one.source].is_tape]
+        if drives:
+            cursor.execute(
+                """UPDATE transfer_requests SET status = 'queued', attempt = attempt - 1, lockedby = '', lease_until = NULL,
+                          next_try = NULL WHERE id = ANY(%s::bigint[]) AND status = 'active' AND lockedby = %s""",
+                [numbers(drives), owner()],
+            )
+    return [one for one in found if one.id not in drives]
+
+
+def _there_again(
+    lost: list[Held], places: Mapping[replicas.Name, list[replicas.Place]], stores: Mapping[str, Storage]
+) -> list[tuple[str, str, str, str]]:
+    """Bad places of these files at which a storage has them with their size and checksum."""
+    found = []
+    for one in {(one.scope, one.lfn): one for one in lost}.values():
+        for place in places[one.scope, one.lfn]:
+            store = stores.get(place.endpoint)
+            if place.status != ReplicaStatus.BAD or store is None or store.why_not_read:
+                continue
+            with contextlib.suppress(NoCopyError):
+                where, content = file_copies.place_of(store.path, one.scope, one.lfn), Content(one.size, one.adler32)
+                if file_copies.is_there(where, content, may_be_bad=True):
+                    found.append(place[:4])
     return found
 
 
@@ -188,8 +230,9 @@ def remove_parts(stores: Mapping[str, Storage], limit: int = 200) -> int:
     with hot_cursor() as cursor:
         cursor.execute(
             """SELECT id, scope, lfn, destination FROM transfer_requests
-                WHERE has_part AND status IN ('failed', 'cancelled') ORDER BY id LIMIT %s""",
-            [limit],
+                WHERE has_part AND status IN ('failed', 'cancelled') AND destination <> ALL(%s::text[])
+                ORDER BY id LIMIT %s""",
+            [texts(name for name, one in stores.items() if not one.is_there), limit],
         )
         rows = cursor.fetchall()
         gone = []

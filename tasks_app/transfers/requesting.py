@@ -176,13 +176,14 @@ def source_of(places: Iterable[Place], destination: str, stores: Mapping[str, St
     if destination in there and not stores[destination].is_tape:
         return destination
     site = stores[destination].site if destination in stores else ""
-    return choose_source(
-        (
-            Source(name, stores[name].is_tape, stores[name].site == site)
-            for name in there
-            if name != destination and not stores[name].why_not_read
-        ),
-        failed,
+    open_ones = [
+        Source(name, stores[name].is_tape, stores[name].site == site)
+        for name in there
+        if name != destination and not stores[name].why_not_read
+    ]
+    # One that is away, as a disk that is not mounted, is waited for where there is no other.
+    return choose_source((one for one in open_ones if stores[one.endpoint].is_there), failed) or choose_source(
+        open_ones, failed
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,11 @@ class Storage:
     is_tape: bool
     why_not_read: str = ""
     why_not_written: str = ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its folder can be seen now: not while its disk is not mounted. Who reads or writes never makes it."""
+        return os.path.isdir(self.path)
 
 
 def local_storages() -> dict[str, Storage]:

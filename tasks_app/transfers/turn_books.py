@@ -35,7 +35,7 @@ class Step:
     at           up to when its part of the link is used; the end of one that is done
     url          where the copy lies; `source_url`: where it was read
     bad_source   the source is no good
-    waits        there is no room for it yet: not an attempt that failed
+    waits        there is no room for it yet, or a storage is away: not an attempt that failed
     """
 
     held: Held
@@ -143,7 +143,9 @@ def _try_again(
         found = places[s.held.scope, s.held.lfn]
         # What a job has just stored is in no catalogue yet: there is only the place where it lies.
         source = source_of(found, s.held.destination, stores, failed=s.held.source)
-        if s.held.kind == TransferKind.GATHER or s.waits:
+        if s.waits:
+            source = source_of(found, s.held.destination, stores) or s.held.source
+        if s.held.kind == TransferKind.GATHER:
             source = s.held.source
         due = now + settings.wait if s.waits else next_try(s.held.attempt, settings.attempts, settings.wait, now)
         if due is not None and s.bad_source and source not in ("", s.held.source):

@@ -27,7 +27,7 @@ from tasks_app.domain.progress import of_datasets
 from tasks_app.explaining.why_task import why
 from tasks_app.inputs import staging
 from tasks_app.lists.file_columns import FILES
-from tasks_app.models import CatalogueDataset, File, JobFile, TaskStatusLog, TransferRequest, TransferRule
+from tasks_app.models import CatalogueDataset, File, FileReplica, JobFile, TaskStatusLog, TransferRequest, TransferRule
 from tasks_app.outcomes.task_progress import book_progress
 from tasks_app.submission import command_queue
 from tasks_app.transfers import link_use
@@ -155,6 +155,19 @@ def test_a_file_that_cannot_be_staged_is_missing_and_the_task_goes_on_with_the_o
     assert (task(made).error_dialog or "").startswith(said)
     assert (task(made).progress, of_datasets([dataset(made)], 1).label()) == (66, "2 of 3 files finished, 1 missing")
     assert_books_balance()
+
+
+def test_a_file_on_tape_that_was_called_bad_is_staged_and_not_read_past_the_drives(site: Storages) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0))
+    FileReplica.objects.create(scope="lab", lfn=lfns(0)[0], endpoint="TAPE", status="bad", url="file://localhost/t")
+    made = staged_task()
+    carry()
+    assert by_status(made) == {"staging": 1}
+    site.turn()
+    site.turn()
+    carry(Pilot().work)
+    assert (status(made), TransferRule.objects.get().status) == ("done", "done")
+    assert site.path("DISK", lfns(0)[0]).is_file() and not FileReplica.objects.filter(status="bad").exists()
 
 
 def test_what_could_not_be_staged_for_a_fault_of_the_disk_is_staged_by_a_retry(site: Storages) -> None:

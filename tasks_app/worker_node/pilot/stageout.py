@@ -180,9 +180,16 @@ def kind_of(path: Path) -> str:
 
 
 def make_folders(where: Place) -> None:
-    """The folders above a place in the storage. Raises OSError, also when they lead out of it."""
+    """The folders between a storage's own folder and a place in it. Raises OSError, also when they lead out of it.
+
+    The storage's own is never made: where it is missing its disk is not mounted, and what is written would lie elsewhere.
+    """
     _check_inside(where)
-    where.path.parent.mkdir(parents=True, exist_ok=True)
+    if not where.base.is_dir():
+        raise FileNotFoundError(f"the folder of its storage ({where.base}) is not there")
+    between = where.path.parent.relative_to(where.base).parts
+    for number in range(1, len(between) + 1):
+        where.base.joinpath(*between[:number]).mkdir(exist_ok=True)
     _check_inside(where)  # somebody may have made a link meanwhile
 
 

@@ -147,6 +147,17 @@ def test_a_missing_output_fails_the_job_and_nothing_but_the_log_is_stored(site: 
     assert not list(site.storage.rglob("one"))
 
 
+def test_a_storage_whose_folder_is_away_fails_the_job_and_is_not_made_anew(site: Site, pilots: Pilots) -> None:
+    site.storage.rmdir()
+    final = fail(site, pilots, WRITES_ONE_OF_TWO, outputs=("one",))
+    assert final["pilot_error_code"] == 1137
+    assert (
+        f"Output one could not be stored: the folder of its storage ({site.storage}) is not there"
+        in (final["pilot_error_diag"])
+    )
+    assert not site.storage.exists()
+
+
 def test_a_link_is_not_an_output(site: Site, pilots: Pilots) -> None:
     final = fail(site, pilots, LINKS_ITS_OUTPUT, outputs=("out",))
     assert final["pilot_error_code"] == 1165

@@ -54,6 +54,15 @@ def test_what_is_there_is_never_overwritten(storage: Path, box: Path) -> None:
     assert hers.read_text() == "hers" and not mine.exists()
 
 
+def test_while_the_folder_of_the_storage_is_away_files_stay_where_they_are(storage: Path, box: Path) -> None:
+    mine = left(box, "user.ada", "a.txt")
+    storage.rmdir()
+    assert take(box, storage) == 0
+    assert mine.exists() and not storage.exists()
+    storage.mkdir()
+    assert take(box, storage) == 1
+
+
 def test_links_and_wrong_places_bring_nothing(storage: Path, box: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret_key"
     secret.write_text("the key")
