@@ -50,7 +50,7 @@ def test_files_that_the_parent_did_not_make_are_left_out_when_that_is_asked_for(
     parent = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
     drive(Pilot())
     add_files("lab.p.out", [77])
-    made = submit(parameters("lab.t", reads("lab.p.out", **more), nFilesPerJob=1), parent=parent)
+    made = submit(parameters("lab.t", reads("lab.p.out", **more), nFilesPerJob=1, parent_tid=parent), parent=parent)
     settle()
     assert dataset(made).files == files
     drive(Pilot())

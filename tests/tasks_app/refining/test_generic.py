@@ -268,7 +268,7 @@ def test_hidden_and_unpadded_items_shape_the_text() -> None:
 
 def test_a_constant_is_text_and_a_template_is_data() -> None:
     data = {"value": "--in=${IN}", "param_type": "input", "dataset": "test.in"}
-    as_text = refined(d.smallest(jobParameters=[{"type": "constant", **data, "value": "--in=x"}]))
+    as_text = refined(d.smallest(jobParameters=[{"type": "constant", "value": "--in=x"}]))
     as_data = refined(d.smallest(noInput=False, jobParameters=[{"type": "template", **data}]))
     assert [(one.job_params_template.strip(), "test.in" in str(one.datasets)) for one in (as_text, as_data)] == [
         ("--in=x", False),
