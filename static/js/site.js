@@ -251,7 +251,7 @@
     for (const button of document.querySelectorAll("[data-copy-link], [data-move-up]")) button.hidden = false;
     // Where facets stand above the list (site.css), they are folded until one is chosen.
     const facets = document.getElementById("d-facets");
-    if (facets && matchMedia("(max-width: 1400px)").matches) facets.open = Boolean(facets.querySelector("[aria-current]"));
+    if (facets && matchMedia("(max-width: 1600px)").matches) facets.open = Boolean(facets.querySelector("[aria-current]"));
     // On a narrow screen the sections are one row that scrolls: show the one that one is in.
     const here = document.querySelector(".nav a[aria-current]");
     if (here) here.closest("ul").scrollLeft = here.offsetLeft - 40;

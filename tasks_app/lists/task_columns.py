@@ -126,6 +126,20 @@ TASKS = Columns(
         Column(
             "state_change_time", "Status changed", "ago", shown=False, help="last change, retries of a wait included"
         ),
+        # What decides whether somebody has to look stands first.
+        Batch(
+            (
+                Column("blocked_by", "Blocked by", "sentence"),
+                Column("failed", "Failed", "number", help="failed jobs"),
+                Column("failure_percent", "Failure %", "percent", help="failed jobs among ended jobs, in per cent"),
+                Column("running", "Running", "number", help="jobs at pilots"),
+                Column("queued", "Queued", "number", help="jobs that wait for a pilot"),
+                Column("finished", "Finished", "number", shown=False, help="finished jobs"),
+                Column("reason", "Reason", "code", shown=False, help="code of the broker's last refusal"),
+            ),
+            _of_jobs,
+            needs=("status", "error_dialog"),
+        ),
         Batch(
             (
                 Column("progress", "Progress", "progress", help="finished input files, in per cent"),
@@ -141,19 +155,6 @@ TASKS = Columns(
                 Column("last_progress", "Last progress", "ago", shown=False, help="when its input files last changed"),
             ),
             _of_inputs,
-        ),
-        Batch(
-            (
-                Column("running", "Running", "number", help="jobs at pilots"),
-                Column("queued", "Queued", "number", help="jobs that wait for a pilot"),
-                Column("failed", "Failed", "number", help="failed jobs"),
-                Column("finished", "Finished", "number", shown=False, help="finished jobs"),
-                Column("failure_percent", "Failure %", "percent", help="failed jobs among ended jobs, in per cent"),
-                Column("reason", "Reason", "code", shown=False, help="code of the broker's last refusal"),
-                Column("blocked_by", "Blocked by", "sentence", shown=False),
-            ),
-            _of_jobs,
-            needs=("status", "error_dialog"),
         ),
         Batch((Column("sites", "Sites", "number", shown=False, help="sites with open jobs"),), _of_sites),
         Column("user", "User"),

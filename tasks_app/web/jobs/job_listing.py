@@ -32,7 +32,7 @@ def _error(row: Row, now: datetime) -> str | SafeString:
         return cells.DASH
     by_error = cells.filtered(PAGE, "error", COLUMN["error"]).render(row, now)
     return format_html(
-        '{}<br><span class="small" title="{}">{}</span>', by_error, row["error_detail"], row["error_says"]
+        '{} <br><span class="small" title="{}">{}</span>', by_error, row["error_detail"], row["error_says"]
     )
 
 

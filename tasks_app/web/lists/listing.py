@@ -17,6 +17,7 @@ from tasks_app.web.lists import cells
 from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 
+LONGEST_TITLE = 500
 SAID = frozenset({"error", "last_error"})
 """Columns of codes below which pages write what they mean."""
 DENSITY, PICKED, VIEW = "density", "column", "view"
@@ -100,7 +101,8 @@ class Head:
 
     @property
     def side(self) -> str:
-        return "num" if self.column.kind in cells.RIGHT else ""
+        kinds = (("num", self.column.kind in cells.RIGHT), ("wide", self.column.kind in cells.WIDE))
+        return " ".join(name for name, holds in (*kinds, ("said", self.column.name in SAID)) if holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,12 @@ class Shown:
             ("nowrap", self.column.kind in ("ago", "time")),
         )
         return " ".join(name for name, holds in kinds if holds)
+
+    @property
+    def title(self) -> str:
+        """The whole of a text that may be cut at the edge of its cell."""
+        may_be_cut = self.column.kind in (*cells.WIDE, "text") or self.column.name in SAID
+        return self.raw[:LONGEST_TITLE] if may_be_cut else ""
 
 
 def list_address(path: str, listing: Listing, kept: Mapping[str, str]) -> str:

@@ -42,7 +42,7 @@ def _status(row: Row, now: datetime) -> SafeString:
     why = f"{': ' if by or since else ''}{words_of(row['status_reason'])}" if row["status_reason"] else ""
     if not since and not by and not why:
         return chip
-    return format_html('{}<br><span class="small muted">{}{}{}</span>', chip, since, by, why)
+    return format_html('{} <br><span class="small muted">{}{}{}</span>', chip, since, by, why)
 
 
 def words_of(text: str, most: int = 60) -> str:

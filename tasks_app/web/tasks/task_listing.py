@@ -23,23 +23,27 @@ from tasks_app.web.lists.listing import Listing
 from tasks_app.web.tasks import page_queries
 
 COLUMN = TASKS.by_name
-BLOCKED_CHARACTERS = 80
+BLOCKED_CHARACTERS = 160
 
 
 def _name(row: Row, now: datetime) -> SafeString:
-    """The name, and below it what blocks the task."""
-    named = cells.link(reverse("dashboard:task", args=[row["id"]]), tags.breakable(row["name"] or "(no name)"))
+    return cells.link(reverse("dashboard:task", args=[row["id"]]), tags.breakable(row["name"] or "(no name)"))
+
+
+def _blocked(row: Row, now: datetime) -> str | SafeString:
+    """What blocks the task, with the way to its whole story."""
     if not row["blocked_by"]:
-        return named
+        return cells.DASH
     why = reverse("dashboard:task-why", args=[row["id"]])
-    blocked = cells.shortened(row["blocked_by"], BLOCKED_CHARACTERS)
-    return format_html('{}<br><a class="small blocked" href="{}">{}</a>', named, why, blocked)
+    return format_html(
+        '<a class="blocked" href="{}">{}</a>', why, cells.shortened(row["blocked_by"], BLOCKED_CHARACTERS)
+    )
 
 
 def _status(row: Row, now: datetime) -> SafeString:
     """The status, and since when."""
     chip = cells.status(row["status"], "task", f"{reverse('dashboard:tasks')}?{urlencode({'status': row['status']})}")
-    return format_html('{}<br><span class="small muted">{}</span>', chip, cells.shown("ago", row["since"], now))
+    return format_html('{} <span class="small muted">{}</span>', chip, cells.shown("ago", row["since"], now))
 
 
 def _progress(row: Row, now: datetime) -> str | SafeString:
@@ -78,7 +82,8 @@ LISTING = Listing(
     ),
     cells={
         "id": cells.to("dashboard:task", COLUMN["id"]),
-        "name": Cell(_name, ("id", "blocked_by")),
+        "name": Cell(_name, ("id",)),
+        "blocked_by": Cell(_blocked, ("id",)),
         "status": Cell(_status, ("since",)),
         "progress": Cell(_progress, ("files", "files_finished", "files_failed", "files_working")),
         "running": _jobs("running", page_queries.AT_PILOT),
