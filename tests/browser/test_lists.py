@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ROWS = 25
-"""Six tiles stand above the list of data."""
+"""Fewer for data: six tiles stand above that list."""
 ON_SCREEN = """() => {
     const rows = [...document.querySelectorAll("table.rows tbody tr")].map(row => row.getBoundingClientRect());
     const scroll = document.querySelector("table.rows").closest(".scroll").getBoundingClientRect();

@@ -12,7 +12,7 @@ from typing import Final
 MOST_COUNTED: Final = 1000
 """Rows of a kind that are counted; where there are more, the page says so."""
 _COUNTED: Final = f"LIMIT {MOST_COUNTED + 1}"
-_NEWEST_TASKS: Final = 500
+_NEWEST_TASKS: Final = 100
 _MOST_FILES: Final = 200
 _HAS: Final = "@@ %(words)s::tsquery"
 
