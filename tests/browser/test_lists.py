@@ -68,7 +68,7 @@ def full_lists(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> 
             site=f"LAB_LONG_NAME_OF_SITE_{n:02}-PROD",
             worker_node=f"slot1@wn-{n}.long.name.of.lab.example",
             pilot_error_code=1099,
-            pilot_error_diag=f"Failed to stage in file {n}: the storage element answered with more words than a cell has room for",
+            pilot_error_diag=f"Failed to stage in file {n}: the storage element answered with more words than a cell has",
             state_change_time=now,
             start_time=now - timedelta(hours=1),
             end_time=now,
