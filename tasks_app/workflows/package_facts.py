@@ -20,10 +20,11 @@ _BROKEN_TASKS: Final = frozenset({TaskStatus.TOBROKEN, TaskStatus.BROKEN, TaskSt
 _READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT NULL AND c.status <> 'removed'"
 # ruff: noqa: S608 - every piece is a constant of ours
 _GROUPS: Final = f"""
-SELECT g.*, j.jobstatus, j.computingsite, j.creationtime FROM (
+SELECT g.*, j.jobstatus, j.computingsite, j.modificationhost, j.creationtime FROM (
     SELECT c.jeditaskid, c.boundaryid, bool_and(c.status = '{FileStatus.FINISHED}') AS finished,
            bool_or(c.status = '{FileStatus.READY}' AND c.keeptrack = 1
                    AND (c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)) AS spent,
+           bool_and(c.status = '{FileStatus.READY}') AS ready,
            max(c.pandaid) FILTER (WHERE c.status IN ('{FileStatus.PICKED}', '{FileStatus.RUNNING}')) AS job
       FROM jedi_dataset_contents c WHERE c.jeditaskid = ANY(%(tasks)s::bigint[]) AND {_READ} GROUP BY 1, 2) g
   LEFT JOIN jobs j ON j.pandaid = g.job
@@ -49,7 +50,10 @@ SELECT f.jeditaskid, b.boundaryid, f.reason, count(*) FROM failed f
 @dataclass(frozen=True, slots=True)
 class PackageFact:
     """One package: its state, the job that has it now, where that runs and since when it is there, and how often the package
-    failed for which reason."""
+    failed for which reason.
+
+    `site` is the queue, and `node` the machine as its pilot names it. `is_ready`: its files are there and wait for a job.
+    """
 
     path: str
     software: str
@@ -57,6 +61,9 @@ class PackageFact:
     task_id: int | None = None
     job_id: int | None = None
     site: str = ""
+    node: str = ""
+    boundary: int | None = None
+    is_ready: bool = False
     failures: Mapping[str, int] = field(default_factory=dict)
     since: datetime | None = None
 
@@ -97,9 +104,22 @@ def _fact(
     states: Mapping[int, str],
 ) -> PackageFact:
     key = (row.task_id or 0, row.boundary if row.boundary is not None else -1)
-    finished, spent, job, job_status, site, since = groups.get(key, (False, False, None, None, None, None))
+    none = (False, False, False, None, None, None, None, None)
+    finished, spent, ready, job, job_status, site, node, since = groups.get(key, none)
     status = _status(row, bool(finished), bool(spent), job_status, job, states.get(row.task_id or 0, ""))
-    return PackageFact(row.path, row.software, status, row.task_id, job, site or "", failures.get(key, {}), since)
+    return PackageFact(
+        row.path,
+        row.software,
+        status,
+        row.task_id,
+        job,
+        site or "",
+        node or "",
+        row.boundary,
+        bool(ready) and status is PackageStatus.UNSCHEDULED,
+        failures.get(key, {}),
+        since,
+    )
 
 
 def _status(

@@ -1,6 +1,7 @@
 """What is done to a whole workflow, or to a stage of it: hold, resume, kill, retry, change of priority; and a retry of packages.
 
-Each is a command on its tasks, or a change of them, which has its own preview and its own entry in the audit trail.
+Each is a command on its tasks, or a change of them, which has its own preview and its own entry in the audit trail. What no
+task accepts leaves no entry for the workflow. Single lines and packages are in `package_acts`.
 """
 
 from __future__ import annotations
@@ -40,11 +41,16 @@ class CannotActError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """The tasks that accept it, those that do not and why, and whether the workflow's tasks are made by it."""
+    """The tasks that accept it, those that do not and why, and whether the workflow's tasks are made by it.
+
+    Of an act on single packages also their paths, and the jobs that it kills.
+    """
 
     tasks: tuple[int, ...] = ()
     refused: Sequence[bulk.Refused] = ()
     begins: bool = False
+    packages: tuple[str, ...] = ()
+    jobs: tuple[int, ...] = ()
 
 
 def act_on_workflow(
@@ -63,19 +69,28 @@ def act_on_workflow(
     """
     with transaction.atomic():
         workflow = held_workflow(workflow_id)
-        if not preview:
-            details = {key: value for key, value in (("stage", stage), ("priority", priority)) if value is not None}
-            audit.record(caller.name, name, "workflow", workflow_id, reason=reason, details=details or None)
         if not workflow.container:
-            return _before_it_began(workflow, name, caller, stage, preview=preview)
+            return _before_it_began(workflow, name, caller, reason, stage, preview=preview)
     parameters = {} if priority is None else {"priority": priority}
     tasks = _tasks_of(workflow, stage)
-    if name != "retry":
-        return _give(COMMANDS[name], tasks, caller, reason, parameters, preview=preview)
+    if name == "retry":
+        acted = retry_tasks(tasks, caller, reason, preview=preview)
+    else:
+        acted = give(COMMANDS[name], tasks, caller, reason, parameters, preview=preview)
+    if acted.tasks and not preview:
+        details = parameters if stage is None else {"stage": stage, **parameters}
+        audit.record(caller.name, name, "workflow", workflow_id, reason=reason, details=details or None)
+    return acted
+
+
+def retry_tasks(
+    tasks: Sequence[int], caller: Caller, reason: str, parameters: dict[str, Any] | None = None, *, preview: bool
+) -> Acted:
+    """Try again what has failed: tasks that have ended are retried, those at work give more attempts."""
     at_work = set(Task.objects.filter(pk__in=tasks).exclude(status__in=TASK_FINAL).values_list("pk", flat=True))
     ended = [task for task in tasks if task not in at_work]
-    one = _give(COMMANDS[name], ended, caller, reason, {}, preview=preview)
-    other = _give(MORE, sorted(at_work), caller, reason, {}, preview=preview)
+    one = give(COMMANDS["retry"], ended, caller, reason, parameters or {}, preview=preview)
+    other = give(MORE, sorted(at_work), caller, reason, parameters or {}, preview=preview)
     return Acted((*one.tasks, *other.tasks), (*one.refused, *other.refused))
 
 
@@ -94,28 +109,19 @@ def retry_packages(
         ]
         if not failed:
             raise CannotActError("None of these packages has failed: there is nothing to try again.")
-        if not preview:
-            details = {"packages": [fact.path for fact in failed]}
-            audit.record(caller.name, "retry", "workflow", workflow_id, reason=reason, details=details)
-    named = [fact.path for fact in failed]
     groups: dict[int, list[int]] = {}
-    rows = WorkflowPackage.objects.filter(workflow_id=workflow_id, path__in=named).order_by("boundary")
-    for task_id, boundary in rows.values_list("task_id", "boundary"):
-        assert task_id is not None and boundary is not None  # what has failed has a task
-        groups.setdefault(task_id, []).append(boundary)
-    final = set(Task.objects.filter(pk__in=list(groups), status__in=TASK_FINAL).values_list("pk", flat=True))
+    for fact in failed:
+        assert fact.task_id is not None and fact.boundary is not None  # what has failed has a task
+        groups.setdefault(fact.task_id, []).append(fact.boundary)
     done = [
-        _give(
-            COMMANDS["retry"] if task_id in final else MORE,
-            [task_id],
-            caller,
-            reason,
-            {"subjobs": written_numbers(numbers)},
-            preview=preview,
-        )
-        for task_id, numbers in sorted(groups.items())
+        retry_tasks([task_id], caller, reason, {"subjobs": written_numbers(sorted(own))}, preview=preview)
+        for task_id, own in sorted(groups.items())
     ]
-    return Acted(tuple(task for one in done for task in one.tasks), [group for one in done for group in one.refused])
+    tasks = tuple(task for one in done for task in one.tasks)
+    hit = tuple(fact.path for fact in failed if fact.task_id in tasks)
+    if hit and not preview:
+        audit.record(caller.name, "retry", "workflow", workflow_id, reason=reason, details={"packages": list(hit)})
+    return Acted(tasks, [group for one in done for group in one.refused], packages=hit)
 
 
 def packages_of_line(workflow_id: int, line: str) -> list[str]:
@@ -127,7 +133,9 @@ def packages_of_line(workflow_id: int, line: str) -> list[str]:
     return found
 
 
-def _before_it_began(workflow: Workflow, name: str, caller: Caller, stage: int | None, *, preview: bool) -> Acted:
+def _before_it_began(
+    workflow: Workflow, name: str, caller: Caller, reason: str, stage: int | None, *, preview: bool
+) -> Acted:
     """What can be done to a workflow that has been on hold since it was submitted. In the caller's transaction."""
     rows = WorkflowPackage.objects.filter(workflow=workflow)
     is_over = not rows.filter(is_canceled=False).exists()
@@ -139,12 +147,14 @@ def _before_it_began(workflow: Workflow, name: str, caller: Caller, stage: int |
     if name == "kill":
         if not preview:
             rows.update(is_canceled=True)
+            audit.record(caller.name, name, "workflow", workflow.pk, reason=reason)
         return Acted()
     if caller.name != workflow.owner:
         raise CannotActError(f"Only {workflow.owner} can begin workflow {workflow.pk}: its tasks are theirs.")
     if not preview:
         definition, graph = definition_of(workflow)
         begin(workflow, definition, graph, caller)
+        audit.record(caller.name, name, "workflow", workflow.pk, reason=reason)
     return Acted(begins=True)
 
 
@@ -158,9 +168,10 @@ def _tasks_of(workflow: Workflow, stage: int | None) -> list[int]:
     return found
 
 
-def _give(
+def give(
     command: str, tasks: Sequence[int], caller: Caller, reason: str, parameters: dict[str, Any], *, preview: bool
 ) -> Acted:
+    """Give a command, or a change, to the tasks that accept it; with `preview` only say which."""
     if not tasks:
         return Acted()
     if preview:

@@ -22,6 +22,7 @@ from tasks_app.params.acts import HIGHEST_PRIORITY
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.definition_files import read_definition
@@ -34,14 +35,11 @@ from tasks_app.workflows.workflow_acts import (
     COMMANDS,
     CannotActError,
     act_on_workflow,
-    packages_of_line,
-    retry_packages,
 )
 from tasks_app.workflows.workflow_columns import WORKFLOWS, WorkflowFilter
 from tasks_app.workflows.workflow_states import WorkflowState, with_states
 
 DROP = "drop"
-ON_LINES = (DROP, "retry")
 
 
 class WorkflowRowSerializer(serializers.ModelSerializer[Workflow]):
@@ -61,6 +59,7 @@ class PackageSerializer(serializers.Serializer[Any]):
     task_id = serializers.IntegerField(allow_null=True)
     job_id = serializers.IntegerField(allow_null=True)
     site = serializers.CharField()
+    node = serializers.CharField(help_text="the machine on which the job runs, as its pilot names it")
     failures = serializers.DictField(child=serializers.IntegerField())
 
 
@@ -88,12 +87,20 @@ class NewWorkflowSerializer(StrictSerializer):
 
 
 class WorkflowCommandSerializer(StrictSerializer):
-    """A command for a whole workflow, for a `stage` of it, or to drop or retry a `line`. With `preview` nothing is done."""
+    """A command for a whole workflow, or for a `stage`, a `line`, a package, or the packages with a job on a `node`.
+
+    With `preview` nothing is done.
+    """
 
     command = serializers.ChoiceField(choices=[*COMMANDS, DROP])
     stage = serializers.IntegerField(min_value=1, max_value=MOST_STAGES, required=False)
     line = serializers.RegexField(
-        r"^[0-9]{3,5}/[0-9]{3,5}$", required=False, help_text="such as 001/002; for drop and retry"
+        r"^[0-9]{3,5}/[0-9]{3,5}(/[0-9]{3,5})?$",
+        required=False,
+        help_text="such as 001/002, or a package such as 001/002/001; for drop, kill and retry",
+    )
+    node = serializers.CharField(
+        required=False, max_length=128, help_text="for kill, and for retry, which gives the jobs of the node up"
     )
     priority = serializers.IntegerField(min_value=0, max_value=HIGHEST_PRIORITY, required=False)
     reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
@@ -103,12 +110,13 @@ class WorkflowCommandSerializer(StrictSerializer):
         command, faults = attrs["command"], {}
         if ("priority" in attrs) != (command == "priority"):
             faults["priority"] = ["It is for priority only." if "priority" in attrs else "priority needs it."]
-        if "line" in attrs and command not in ON_LINES:
-            faults["line"] = [f"It is for {' and '.join(ON_LINES)} only."]
-        elif "line" not in attrs and command == DROP:
+        if command == DROP and "line" not in attrs:
             faults["line"] = ["drop needs it."]
-        if "stage" in attrs and (command == DROP or "line" in attrs):
-            faults["stage"] = ["It is done to a line: give only line."]
+        given = [name for name in ("line", "node", "stage") if name in attrs]
+        if len(given) > 1:
+            faults[given[-1]] = [f"Give {given[0]} or {given[-1]}, not both."]
+        elif command == DROP and given != ["line"]:
+            faults["line"] = ["A line is dropped: give line."]
         if faults:
             raise serializers.ValidationError(faults)
         return attrs
@@ -122,11 +130,16 @@ class WorkflowAnswerSerializer(serializers.Serializer[Any]):
     tasks = serializers.ListField(child=serializers.IntegerField(), help_text="tasks that accept the command")
     refused = RefusedSerializer(many=True)
     begins = serializers.BooleanField(help_text="a workflow that was on hold gets its tasks")
+    packages = serializers.ListField(
+        child=serializers.CharField(), help_text="packages that accept it, of a command for single ones"
+    )
     canceled = serializers.ListField(child=serializers.CharField(), help_text="packages that will not run")
     removed = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()), help_text="files that other packages go on without"
     )
-    jobs = serializers.ListField(child=serializers.IntegerField(), help_text="jobs that are killed")
+    jobs = serializers.ListField(
+        child=serializers.IntegerField(), help_text="jobs that are killed, or given up with their node"
+    )
 
 
 @extend_schema_view(
@@ -213,9 +226,10 @@ class WorkflowCommandViewSet(Resource):
     @extend_schema(
         summary="Command a workflow",
         description="hold, resume, kill, retry and priority are given to each task of the workflow, or of one `stage`, "
-        "that accepts them; retry also takes a `line`, of which it tries again what has failed; drop cancels the packages of a "
-        "`line` and takes the files that they would have written out of what others read. With `preview: true`, which is the "
-        "default, only shows what would be affected. 409 when the workflow is in no state for it.",
+        "that accepts them; drop cancels the packages of a `line` and takes the files that they would have written out of "
+        "what others read. kill and retry are given for single lines, packages and nodes as well. "
+        "With `preview: true`, which is the default, only shows what would be affected. 409 when the "
+        "workflow is in no state for it.",
         request=WorkflowCommandSerializer,
         responses={200: WorkflowAnswerSerializer, 202: WorkflowAnswerSerializer},
     )
@@ -229,7 +243,7 @@ class WorkflowCommandViewSet(Resource):
         answer: dict[str, Any] = {
             "command": given["command"],
             "preview": given["preview"],
-            **dict.fromkeys(("tasks", "refused", "canceled", "jobs"), ()),
+            **dict.fromkeys(("tasks", "refused", "packages", "canceled", "jobs"), ()),
             "begins": False,
             "removed": {},
         }
@@ -237,12 +251,13 @@ class WorkflowCommandViewSet(Resource):
             if given["command"] == DROP:
                 dropped = drop_line(pk, given["line"], **asked)
                 answer |= {"canceled": dropped.canceled, "removed": dropped.removed, "jobs": dropped.jobs}
+            elif "line" in given or "node" in given:
+                of = {"line": given.get("line", ""), "node": given.get("node", "")}
+                acted = act_on_packages(pk, given["command"], **asked, **of)
+                answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "packages", "jobs")}
             else:
-                if "line" in given:
-                    acted = retry_packages(pk, packages_of_line(pk, given["line"]), **asked)
-                else:
-                    more = {"stage": given.get("stage"), "priority": given.get("priority")}
-                    acted = act_on_workflow(pk, given["command"], **asked, **more)
+                more = {"stage": given.get("stage"), "priority": given.get("priority")}
+                acted = act_on_workflow(pk, given["command"], **asked, **more)
                 answer |= {"tasks": acted.tasks, "refused": acted.refused, "begins": acted.begins}
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc

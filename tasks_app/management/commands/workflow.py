@@ -19,6 +19,7 @@ from tasks_app.models import Workflow
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.package_acts import act_on_packages, on_node
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.dagman_file import dag_of, written
 from tasks_app.workflows.rules.definition import Definition
@@ -32,8 +33,6 @@ from tasks_app.workflows.workflow_acts import (
     COMMANDS,
     CannotActError,
     act_on_workflow,
-    packages_of_line,
-    retry_packages,
 )
 
 DROP = "drop"
@@ -52,12 +51,14 @@ class Command(Suggesting):
         submit.add_argument("--user", required=True, help="the owner of the workflow, a user of this site")
         show = acts.add_parser("show", help="show the packages of a workflow with their states")
         show.add_argument("workflow", type=int, metavar="NUMBER")
+        show.add_argument("--node", help="only those with a job on this node")
         do = acts.add_parser("do", help="hold, resume, kill or retry a workflow, change its priority, or drop a line")
         do.add_argument("workflow", type=int, metavar="NUMBER")
         do.add_argument("command", choices=[*COMMANDS, DROP])
         do.add_argument("--user", required=True, help="who does it, a user of this site")
         do.add_argument("--stage", type=int, help="only to the tasks of this stage")
-        do.add_argument("--line", help="the line that is dropped or retried, such as 001/002")
+        do.add_argument("--line", help="only this line, such as 001/002, or this package, such as 001/002/001")
+        do.add_argument("--node", help="only the packages with a job on this node; a retry gives the node up")
         do.add_argument("--priority", type=int)
         do.add_argument("--reason", default="")
         do.add_argument("--preview", action="store_true", help="only show what would be affected")
@@ -75,7 +76,7 @@ class Command(Suggesting):
             self.do(options)
             return
         if options["act"] == "show":
-            self.show(options["workflow"])
+            self.show(options["workflow"], options["node"])
             return
         definition, graph = self.read(options["file"])
         for line in (*table(graph), "", *drawing(graph), ""):
@@ -102,13 +103,13 @@ class Command(Suggesting):
         return caller_of_user(user)
 
     def do(self, options: dict[str, Any]) -> None:
-        number, name, line = options["workflow"], options["command"], options["line"]
+        number, name, line, node = (options[one] for one in ("workflow", "command", "line", "node"))
         if (options["priority"] is not None) != (name == "priority"):
             raise CommandError("--priority belongs to priority, which needs it.")
-        if (line is None and name == DROP) or (line is not None and name not in (DROP, "retry")):
-            raise CommandError("--line belongs to drop, which needs it, and to retry.")
-        if line is not None and options["stage"] is not None:
-            raise CommandError("--stage and --line exclude each other.")
+        if sum(options[one] is not None for one in ("stage", "line", "node")) > 1:
+            raise CommandError("Give one of --stage, --line and --node.")
+        if name == DROP and line is None:
+            raise CommandError("A line is dropped: give --line.")
         asked = {"caller": self.caller(options["user"]), "reason": options["reason"], "preview": options["preview"]}
         say = self.stdout.write
         try:
@@ -120,8 +121,8 @@ class Command(Suggesting):
                 if dropped.jobs:
                     say(f"jobs killed: {', '.join(map(str, dropped.jobs))}")
                 return
-            if line is not None:
-                acted = retry_packages(number, packages_of_line(number, line), **asked)
+            if line or node:
+                acted = act_on_packages(number, name, line=line or "", node=node or "", **asked)
             else:
                 acted = act_on_workflow(number, name, stage=options["stage"], priority=options["priority"], **asked)
         except Workflow.DoesNotExist:
@@ -131,14 +132,18 @@ class Command(Suggesting):
         say(
             f"{name}: {plural(len(acted.tasks), 'task')}{': ' if acted.tasks else ''}{', '.join(map(str, acted.tasks))}"
         )
+        for what, those in (("packages", acted.packages), ("jobs", acted.jobs)):
+            if those:
+                say(f"{what}: {', '.join(map(str, those))}")
         for group in acted.refused:
             say(f"{group.words}: {', '.join(map(str, group.ids))}")
 
-    def show(self, number: int) -> None:
+    def show(self, number: int, node: str | None = None) -> None:
         workflow = Workflow.objects.filter(pk=number).first()
         if workflow is None:
             raise CommandError(f"There is no workflow {number}.")
         facts = package_facts(workflow)
+        facts = facts if node is None else on_node(facts, node)
         for one in facts:
             why = ", ".join(f"{reason} ({times})" for reason, times in one.failures.items())
             self.stdout.write(f"{one.path}  {one.status:12} {one.software}  {why}".rstrip())

@@ -31,6 +31,7 @@ PACKAGE_MOVES: Final[Mapping[PackageStatus, frozenset[PackageStatus]]] = {
 }
 """A restart is the move from failed to unscheduled, a drop the one to canceled."""
 ENDED: Final = frozenset({_P.SUCCESSFUL, _P.CANCELED})
+AT_WORK: Final = frozenset({_P.SCHEDULED, _P.LAUNCHED})
 PLATFORM: Final = "platform failure"
 LOOPING: Final = "looping"
 SEG_FAULT: Final = "seg fault"
@@ -64,9 +65,8 @@ def told_of(reason: str) -> tuple[str, ...]:
 
 def on_dead_node(node: str, nodes: Sequence[str], states: Sequence[PackageStatus]) -> list[int]:
     """The packages that a dead node takes with it: those that are scheduled or launched there, of which `nodes` says where."""
-    at_work = (_P.SCHEDULED, _P.LAUNCHED)
     return [
-        index for index, (at, state) in enumerate(zip(nodes, states, strict=True)) if at == node and state in at_work
+        index for index, (at, state) in enumerate(zip(nodes, states, strict=True)) if at == node and state in AT_WORK
     ]
 
 
@@ -97,7 +97,7 @@ def summary(graph: Graph, states: Sequence[PackageStatus], *, hold: bool = False
         return "canceled"
     if all(state in ENDED for state in states):
         return "successful"
-    if any(state in (_P.SCHEDULED, _P.LAUNCHED) for state in states):
+    if any(state in AT_WORK for state in states):
         return "running"
     if hold:
         return "held"

@@ -62,13 +62,13 @@ def test_a_workflow_is_submitted_shown_and_commanded(tmp_path: Path, make_user: 
     assert "pair of ada: 1 canceled, 2 unscheduled" in run("show", number)
     assert run("do", number, "hold", "--user", "ada", "--stage", "2").startswith("hold: 1 task: ")
     for words, why in (
-        (("do", number, "drop", "--user", "ada"), "--line belongs to drop"),
+        (("do", number, "drop", "--user", "ada"), "give --line"),
         (("do", number, "retry", "--line", "001/001", "--user", "ada"), "None of these packages has failed"),
-        (("do", number, "retry", "--line", "001/001", "--stage", "1", "--user", "ada"), "exclude each other"),
-        (("do", number, "hold", "--line", "001/001", "--user", "ada"), "--line belongs to drop"),
         (("do", "99", "kill", "--user", "ada"), "There is no workflow 99"),
         (("do", number, "hold", "--user", "adda"), "there is no user adda"),
         (("do", number, "hold", "--user", "ada", "--stage", "7"), "no stage 7"),
+        (("do", number, "hold", "--user", "ada", "--line", "001/001"), "hold a stage"),
+        (("do", number, "kill", "--user", "ada", "--line", "001/001", "--stage", "1"), "one of --stage"),
         (("show", "99"), "There is no workflow 99"),
     ):
         with pytest.raises(CommandError, match=why):

@@ -106,7 +106,8 @@ def test_who_may_not_command_a_workflow_is_told_so(api: Api) -> None:
     "body",
     [
         {"command": "drop"},
-        {"command": "kill", "line": "001/002"},
+        {"command": "kill", "line": "001/002", "node": "n5"},
+        {"command": "drop", "node": "n5"},
         {"command": "priority"},
         {"command": "hold", "priority": 5},
         {"command": "drop", "line": "001/002", "stage": 1},
@@ -126,8 +127,10 @@ def test_the_failed_packages_of_a_line_are_tried_again(api: Api) -> None:
     assert shown.status_code == 200 and len(shown.json()["tasks"]) == 1 and not Command.objects.exists()
     assert command(client, workflow.pk, **asked, preview=False).status_code == 202
     assert Command.objects.get().parameters == {"subjobs": "1"}
-    for line, said in (("001/001", "None of these packages has failed"), ("009/009", "has no line 009/009")):
+    for line, said in (("001/001", "None of these packages has failed"), ("009/009", "has no line or package 009/009")):
         refused = command(client, workflow.pk, **(asked | {"line": line}))
         assert refused.status_code == 409 and said in refused.json()["detail"]
-    for body in ({"command": "hold", "line": "001/002"}, asked | {"stage": 1}, {"command": "drop"}):
+    for body in (asked | {"node": "n5"}, asked | {"stage": 1}, {"command": "drop"}):
         assert command(client, workflow.pk, **body).status_code == 422
+    held = command(client, workflow.pk, command="hold", line="001/002")
+    assert held.status_code == 409 and "hold a stage" in held.json()["detail"]
