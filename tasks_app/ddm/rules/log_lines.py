@@ -52,11 +52,13 @@ class LineReader:
     _rest: bytes = b""
     _tail: bytes = b""
     _near: list[bytes] = field(default_factory=list)
-    _word: re.Pattern[bytes] | None = None
+    _word: bytes = field(init=False, default=b"")
 
     def __post_init__(self) -> None:
-        if self.find:
-            self._word = re.compile(re.escape(self.find.encode("utf-8", "replace")), re.IGNORECASE)
+        self._word = self.find.encode("utf-8", "replace").lower()
+
+    def _holds_word(self, text: bytes) -> bool:
+        return bool(self._word) and self._word in text.lower()
 
     def feed(self, piece: bytes) -> None:
         if not self.around:
@@ -81,7 +83,7 @@ class LineReader:
         self.lines += count
         near = self.around and first <= self.around + AROUND and first + count > self.around - AROUND
         looks = len(self.errors) < MOST_ERRORS and ERROR.search(block) is not None
-        found = self._word is not None and self._word.search(block) is not None
+        found = self._holds_word(block)
         if not (near or looks or found):
             return
         for number, line in enumerate(block.split(b"\n"), first):
@@ -89,7 +91,7 @@ class LineReader:
                 self._near.append(line)
             if looks and len(self.errors) < MOST_ERRORS and ERROR.search(line):
                 self.errors.append(number)
-            if found and self._word is not None and self._word.search(line):
+            if found and self._holds_word(line):
                 self.hit_count += 1
                 if len(self.hits) < MOST_HITS:
                     self.hits.append(Line(number, _text(line[:SHOWN_OF_HIT]), is_hit=True))
@@ -113,7 +115,7 @@ class LineReader:
                 number,
                 _text(line[: self.limit]),
                 ERROR.search(line) is not None,
-                self._word is not None and self._word.search(line) is not None,
+                self._holds_word(line),
             )
             for number, line in enumerate(lines, first)
         ]
