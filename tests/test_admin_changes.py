@@ -210,6 +210,18 @@ def test_space_that_is_given_by_hand_is_of_now_and_other_changes_leave_its_time(
     assert found.space_free_gb == 900 and found.updated > timezone.now() - timedelta(hours=1)
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("data", "begins with /"), ("/a/../b", "no . or .."), ("/of/s", "is that of S"), (__file__, "is none")],
+)
+def test_a_storage_gets_no_folder_that_cannot_work(grace, path, says):
+    StorageEndpoint.objects.create(name="S", site_name="A", path="/of/s")
+    form = {"name": "SE", "site_name": "A", "type": "DATADISK", "states": "{}", "data": "{}", "path": path}
+    answer = grace.post(reverse("admin:brokerage_app_storageendpoint_add"), form)
+    assert answer.status_code == 200 and says in answer.content.decode()
+    assert StorageEndpoint.objects.count() == 1
+
+
 def test_storage_resource_types_and_work_queues_are_edited(grace):
     posts = {
         StorageEndpoint: {"name": "SE", "site_name": "A", "type": "DATADISK", "path": "/data"},

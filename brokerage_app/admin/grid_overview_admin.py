@@ -9,7 +9,8 @@ from django.contrib import admin
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from brokerage_app.grid import installed_policy
+from brokerage_app.grid import installed_policy, storage_folders
+from brokerage_app.grid.cric import folder
 from brokerage_app.models import (
     GlobalShare,
     GridSnapshot,
@@ -32,8 +33,25 @@ from jedisite.vocabulary.patterns import fault_of
 from jedisite.vocabulary.words import plural, sentence
 
 
+class StorageEndpointForm(forms.ModelForm):
+    def clean_path(self) -> str:
+        """As `import_sites` takes it, but that its folder is not made."""
+        given: str = self.cleaned_data["path"]
+        if "path" not in self.changed_data:
+            return given
+        try:
+            path: str = folder(given)
+        except ValueError as exc:
+            raise forms.ValidationError(sentence(f"the path {exc}")) from exc
+        name = self.instance.pk or self.cleaned_data.get("name", "")
+        if path and (says := storage_folders.fault_of(name, path, storage_folders.folders())):
+            raise forms.ValidationError(sentence(f"the path {says}"))
+        return path
+
+
 @admin.register(StorageEndpoint)
 class StorageEndpointAdmin(AuditedAdmin):
+    form = StorageEndpointForm
     list_display = [
         "name",
         "site_name",

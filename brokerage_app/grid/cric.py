@@ -144,6 +144,17 @@ def _activities(value: Any) -> dict[str, str]:
     return found
 
 
+def folder(value: Any) -> str:
+    """A folder of this machine from / on; "" for none. Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {_shown(value)}")
+    text = _text(4000)(value)
+    parts = [part for part in text.split("/") if part]
+    if text and (not text.startswith("/") or not parts or not {".", ".."}.isdisjoint(parts)):
+        raise ValueError(f"must be a folder that begins with / and has no . or .. in it, not {_shown(value)}")
+    return "".join(f"/{part}" for part in parts)
+
+
 def _cores(value: Any) -> int:
     """-1 takes jobs of any number; 0 is the same as 1."""
     found: int = _whole(-1)(value)
@@ -205,7 +216,7 @@ STORAGE: Final = (
     Key("type", "type", _text(32), "DATADISK"),
     Key("token", "token", _text(60), "", also=("ddm_spacetoken_name",)),
     Key("is_tape", "is_tape", _flag, False),
-    Key("path", "path", _text(4000), ""),
+    Key("path", "path", folder, ""),
     Key("space_total", "space_total_gb", _at_least(0)),
     Key("space_free", "space_free_gb", _at_least(0)),
     Key("space_expired", "space_expired_gb", _at_least(0)),

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from brokerage_app.grid.cric import BadDescriptionError, describe
 from brokerage_app.grid.grid_storing import changes, known, records, store
+from brokerage_app.grid.storage_folders import prepare
 from jedisite import audit
 from jedisite.management.command_line import Suggesting
 from jedisite.vocabulary.words import plural
@@ -42,6 +43,7 @@ class Command(Suggesting):
             raise CommandError(f"{options['file']} is not JSON: {exc}") from exc
         try:
             described = describe(plain, known())
+            prepare(described.storages)
         except BadDescriptionError as exc:
             for fault in exc.faults[:SHOWN]:
                 self.stderr.write(str(fault))

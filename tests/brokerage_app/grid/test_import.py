@@ -280,6 +280,72 @@ def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any,
     assert found.queues[0]["work_dir_mb"] == mb
 
 
+def of_storage(path: Any, name: str = "S") -> dict[str, Any]:
+    return {"storages": {name: {"site_name": "A", "path": path}}}
+
+
+@pytest.mark.parametrize("path", ["relative/folder", "./x", "/etc/../tmp", "/x/.", "/", "///"])
+def test_a_folder_of_a_storage_begins_with_a_slash_and_leads_nowhere_else(path: str) -> None:
+    with pytest.raises(BadDescriptionError) as caught:
+        describe(of_storage(path))
+    says = f"storage S: path must be a folder that begins with / and has no . or .. in it, not {path!r}"
+    assert [str(fault) for fault in caught.value.faults] == [says]
+
+
+@pytest.mark.parametrize("path", [5, 1.5, True, ["/x"]])
+def test_a_folder_of_a_storage_is_a_text(path: Any) -> None:
+    with pytest.raises(BadDescriptionError, match="storage S: path must be a text, not"):
+        describe(of_storage(path))
+
+
+def refused(tmp_path: Path, plain: Any) -> str:
+    """The faults of a file of which nothing is stored."""
+    before, out = export(), StringIO()
+    (tmp_path / "grid.json").write_text(json.dumps(plain))
+    with pytest.raises(CommandError, match="nothing was stored"):
+        call_command("import_sites", str(tmp_path / "grid.json"), stdout=out, stderr=out)
+    assert export() == before
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_the_folder_of_a_storage_is_made_by_the_import_that_names_it_and_never_again(tmp_path: Path) -> None:
+    folder = tmp_path / "disks" / "north"
+    load(tmp_path, of_storage(f"{folder}/"))
+    assert folder.is_dir() and StorageEndpoint.objects.get().path == str(folder)
+    folder.rmdir()
+    load(tmp_path, of_storage(str(folder)))
+    load(tmp_path, {"storages": {"S": {"space_free": 5}}})
+    assert not folder.exists(), "its disk is not mounted"
+
+
+@pytest.mark.django_db
+def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("")
+    assert f"storage S: path must be a folder: {file} is none" in refused(tmp_path, of_storage(str(file)))
+    assert f"storage S: path cannot be made: {file}/x: Not a directory" in refused(tmp_path, of_storage(f"{file}/x"))
+    load(tmp_path, of_storage(str(folder)))
+    (tmp_path / "link").symlink_to(folder)
+    for other in (folder, tmp_path / "link"):
+        says = f"storage T: path must be a folder of its own: {other} is that of S, and one file would have two names"
+        assert says in refused(tmp_path, of_storage(str(other), "T"))
+    twice = {"storages": {name: {"site_name": "A", "path": str(tmp_path / "new")} for name in ("T", "U")}}
+    assert refused(tmp_path, twice).count("must be a folder of its own") == 2
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.django_db
+def test_a_storage_with_files_keeps_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    load(tmp_path, of_storage(str(folder)))
+    (folder / "lab").mkdir()
+    assert f"storage S: path cannot be taken away: there are files in {folder}" in refused(tmp_path, of_storage(None))
+    (folder / "lab").rmdir()
+    load(tmp_path, of_storage(None))
+    assert StorageEndpoint.objects.get().path == ""
+
+
 @pytest.mark.django_db
 def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> None:
     told = (Path(settings.BASE_DIR) / "docs" / "sites.md").read_text()
