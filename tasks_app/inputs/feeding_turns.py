@@ -23,6 +23,7 @@ from tasks_app.inputs.feed import (
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.released_files import release_scouts
 from tasks_app.inputs.rules.block_warnings import asks_for_blocks, block_warning
+from tasks_app.inputs.rules.event_warnings import asks_by_events, event_warning
 from tasks_app.inputs.rules.feeding_ends import FeedingEnd, Master, feeding_end
 from tasks_app.inputs.rules.staged import staging_in_words
 from tasks_app.lifecycle import claims, task_moves
@@ -96,8 +97,7 @@ def _conclude(task: Feeding, now: datetime) -> bool:
     end = feeding_end(numbers, parent_runs=task.parent_runs, allow_empty=task.rule.flag("AE"))
     if end == FeedingEnd.READY:
         reason = f"{plural(sum(d.files for d in masters), 'input file is', 'input files are')} known"
-        if asked := asks_for_blocks(task.rule):
-            reason = task_moves.with_warning(reason, block_warning(asked, *_counted_by_block(masters)))
+        reason = task_moves.with_warning(reason, "; ".join(_doubts(task, masters)))
         to = TaskStatus.ASSIGNING if needs_nucleus(Task.objects.get(pk=task.id)) else TaskStatus.READY
         task_moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
@@ -121,13 +121,24 @@ def _conclude(task: Feeding, now: datetime) -> bool:
     raise CannotFeedError(sentence)
 
 
-def _counted_by_block(masters: list[Dataset]) -> tuple[int, int]:
-    """Records of these inputs, and those without a luminosity block."""
-    files = File.objects.filter(task_id=masters[0].task_id, dataset_id__in=[d.id for d in masters])
+def _doubts(task: Feeding, masters: list[Dataset]) -> list[str]:
+    """What the files lack that the task asks for: luminosity blocks, numbers of events. One query where it asks for any."""
+    blocks, events = asks_for_blocks(task.rule), asks_by_events(task.rule, task.raw)
+    read = [d.id for d in masters if d.type == "input"]
+    if not read or not (blocks or events):
+        return []
+    files = File.objects.filter(task_id=task.id, dataset_id__in=read)
     counted = files.exclude(status__in=[FileStatus.LOST, FileStatus.MISSING, FileStatus.REMOVED]).aggregate(
-        all=Count("id"), without=Count("id", filter=Q(lumi_block=None))
+        all=Count("id"),
+        no_block=Count("id", filter=Q(lumi_block=None)),
+        no_events=Count("id", filter=Q(events=None) | Q(events=0)),
     )
-    return counted["all"], counted["without"]
+    files_in_all = counted["all"]
+    said = (
+        block_warning(blocks, files_in_all, counted["no_block"]),
+        event_warning(events, files_in_all, counted["no_events"]),
+    )
+    return [one for one in said if one]
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from tasks_app.params import group_rules, read_keys
+from tasks_app.params import group_rules, partners, read_keys
 from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults, join_path
 from tasks_app.params.items import Item
@@ -115,6 +115,7 @@ RULES: Final[tuple[tuple[Callable[[TaskParams, Faults], None], tuple[str, ...]],
     (places, ("stayOutputOnSite", "destination", "jobParameters", "log", "log_merge")),
     (events, ("skipShortInput", "noInput", "jobParameters", "maxEventsPerJob", *_SLICES, *_KNOW)),
     (nothing_read, ("noInput", "jobParameters", *_OF_BLOCKS, *_OF_INPUT)),
+    (partners.addresses, ("pfnList", "noInput")),
     (read_keys.unread_keys, ("jobParameters", "log", "log_merge", "noInput", "mergeOutput", "parent_tid")),
 )
 """Each with the keys that it reads."""
@@ -155,6 +156,7 @@ def _remarks(params: TaskParams) -> Iterator[str]:
     if both and params.flag("forceStaged") != params.flag("useLocalIO"):
         yield "useLocalIO has no effect: forceStaged says the opposite."
     yield from group_rules.remarks(params)
+    yield from partners.remarks(params, called)
     yield from read_keys.told_keys(params)
 
 
