@@ -1,4 +1,4 @@
-"""Keys of the configuration that name what is not there: a label, a work queue, a share, a resource type.
+"""Keys of the configuration that name what is not there: a label, a work queue, a share, a resource type, a storage.
 
 Nobody reads such a row, so that it is refused when it is set; a row that was set before says so on the page.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from brokerage_app.grid import known_labels, repository
-from brokerage_app.models import GlobalShare, WorkQueue
+from brokerage_app.models import GlobalShare, StorageEndpoint, WorkQueue
 from brokerage_app.policy.broker_parameters import THROTTLERS
 from brokerage_app.policy.configuration import Configuration, Row
 from brokerage_app.policy.parameters import parse_key
@@ -44,6 +44,8 @@ class Names:
                 return rather(f"no task can have the label {label}, {sets}", label, self.labels)
             queue = suffix.removeprefix(f"{label}_") if parameter.per[1:] == ("queue",) else ""
             return self._part_of_partition(key, queue, [queue])
+        if parameter.per in (("link",), ("endpoint",)):
+            return self._not_served(parameter.per[0], suffix, sets)
         if parameter.per[:1] != ("queue",):
             return ""
         ends = ["", *(f"_{kind}" for kind in self.kinds)] if component in THROTTLERS else [""]
@@ -54,6 +56,25 @@ class Names:
         return self._part_of_partition(key, suffix, subs) or rather(
             f"there is no work queue or share {suffix}, {sets}", suffix, known
         )
+
+    def _not_served(self, kind: str, suffix: str, sets: str) -> str:
+        """The sentence on a link or a tape between, or from, which the mover copies nothing."""
+        if kind == "endpoint":
+            tapes = {name for name, is_tape in self.storages.items() if is_tape}
+            says = f"{suffix} is no tape of this machine, {sets}"
+            return "" if suffix in tapes else rather(says, suffix, tapes)
+        source, colon, destination = suffix.partition(":")
+        if not colon:
+            return f"a link is source:destination, two storages of this machine; {suffix} is none, {sets}"
+        for name in (source, destination):
+            if name not in self.storages:
+                return rather(f"there is no storage {name} of this machine, {sets}", name, self.storages)
+        return f"files are never copied from {source} to itself, {sets}" if source == destination else ""
+
+    @cached_property
+    def storages(self) -> dict[str, bool]:
+        """Those between which the mover copies files, by name, and whether each is a tape."""
+        return dict(StorageEndpoint.objects.exclude(path="").values_list("name", "is_tape"))
 
     def _part_of_partition(self, key: str, suffix: str, names: list[str]) -> str:
         """The sentence on a sub queue: its partition is one queue for all who read the configuration."""

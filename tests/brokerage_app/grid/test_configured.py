@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from brokerage_app.grid import configured, configuring
 from brokerage_app.grid.configured import configuration
-from brokerage_app.models import GdpConfig, GlobalShare, ResourceType, WorkQueue
+from brokerage_app.models import GdpConfig, GlobalShare, ResourceType, StorageEndpoint, WorkQueue
 from jedisite.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -152,6 +152,41 @@ def test_a_limit_for_a_queue_that_is_not_counted_says_which_to_set(
 def test_a_limit_for_a_queue_or_share_that_is_counted_is_taken(queues: None, suffix: str) -> None:
     call_command("config", "set", "prod_job_throttler", f"NQUEUELIMIT{suffix}", "100")
     assert GdpConfig.objects.get().key == f"NQUEUELIMIT{suffix}"
+
+
+@pytest.fixture
+def storages() -> None:
+    for name, path, is_tape in (("A_DISK", "/a", False), ("A_TAPE", "/t", True), ("ELSEWHERE", "", True)):
+        StorageEndpoint.objects.create(name=name, site_name="A", path=path, is_tape=is_tape)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("LINK_RATE_A_DISK:NOWHERE", "5", "there is no storage NOWHERE of this machine, .*; those are A_DISK, A_TAPE"),
+        ("LINK_TRANSFERS_A_DISC:A_TAPE", "5", "no storage A_DISC of this machine, .* Did you mean A_DISK"),
+        ("LINK_RATE_A_DISK:ELSEWHERE", "5", "there is no storage ELSEWHERE of this machine"),
+        ("LINK_RATE_A_DISK", "5", "a link is source:destination, two storages of this machine; A_DISK is none"),
+        ("LINK_RATE_A_DISK:A_DISK", "5", "files are never copied from A_DISK to itself"),
+        ("TAPE_DRIVES_A_DISK", "5", "A_DISK is no tape of this machine, .*A_TAPE"),
+        ("TAPE_LATENCY_NOWHERE", "5", "NOWHERE is no tape of this machine, .*A_TAPE"),
+        ("LINK_TRANSFERS", "0", "1"),
+        ("LINK_TRANSFERS_A_DISK:A_TAPE", "0", "1"),
+        ("TAPE_DRIVES", "0", "1"),
+    ],
+)
+def test_a_parameter_of_the_mover_is_for_storages_of_this_machine_and_stops_none(
+    storages: None, key: str, value: str, sentence: str
+) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        call_command("config", "set", "mover", key, value)
+    assert not GdpConfig.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["LINK_RATE_A_DISK:A_TAPE", "LINK_TRANSFERS_A_TAPE:A_DISK", "TAPE_DRIVES_A_TAPE"])
+def test_a_parameter_of_a_link_or_a_tape_that_is_there_is_taken(storages: None, key: str) -> None:
+    call_command("config", "set", "mover", key, "1")
+    assert GdpConfig.objects.get().key == key
 
 
 def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -> None:
