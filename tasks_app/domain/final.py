@@ -15,6 +15,7 @@ from tasks_app.domain.states import TaskStatus
 MOST_ERRORS = 5
 """Errors that are told one by one."""
 MEMORY_ERRORS: Final = frozenset({"pilot:1212", "pilot:1235"})
+PRODUCTION_LABELS: Final = frozenset({"managed", "test"})
 FULL_GOAL = 1000
 """Per mille; a task without a goal wants everything."""
 

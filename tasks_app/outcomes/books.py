@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.models import QuerySet, Sum
 
 from jedisite.database.sql import hot_cursor
-from tasks_app.domain.final import Books, Maker
+from tasks_app.domain.final import PRODUCTION_LABELS, Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
 from tasks_app.inputs.file_groups import WHOLE
@@ -19,8 +19,6 @@ from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes import end_hooks
 from tasks_app.params.splitrule import SplitRule
-
-PRODUCTION_LABELS = frozenset({"managed", "test"})
 
 
 def is_production(task: Task) -> bool:

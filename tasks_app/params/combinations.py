@@ -176,6 +176,10 @@ def _on_names(params: TaskParams, fields: str) -> Iterator[str]:
         if of_files:
             yield f"useFileAsSourceLFN has no effect without {fields}, which names the fields."
         return
+    files = params.whole("nFilesPerJob") or 0
+    if of_files and files > 1:
+        few = f"a job may get fewer than {files} files"
+        yield f"With useFileAsSourceLFN {few}: all that it reads agree in the fields that {fields} takes from their names."
     texts = [item.value for item in (*params.items, *params.logs, *params.merge_logs)]
     if not of_files and not any("${MIDDLENAME" in text for text in texts):
         yield f"{fields} has no effect: no name of an output has ${{MIDDLENAME}}, where the fields would stand."

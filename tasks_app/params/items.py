@@ -13,6 +13,7 @@ from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME
 from tasks_app.params.kinds import NINE_DIGITS, Form, Key, check_value, split_names
+from tasks_app.params.not_available import ITEMS
 from tasks_app.params.placeholders import serial_width
 
 ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
@@ -30,7 +31,8 @@ _FLAGS = {
     "check": "Check that files agree with the parent task",
     "usedup": "Use duplicated files",
     "random": "Use files in random order",
-    "reusable": "Use files again from the start when they run out",
+    "reusable": "Use files again from the start when they run out, and do not count their use; "
+    "a closed dataset starts again anyway",
     "indexConsistent": "Use only files whose index is in all datasets",
     "mergeOnly": "For merge jobs only",
     "allowNoOutput": "A job may succeed without this output; a log is always made",
@@ -81,6 +83,8 @@ ITEM_KEYS: dict[str, Key] = {
     )
 }
 
+_OFFERED = ITEM_KEYS.keys() - ITEMS.keys()
+"""What may be meant by an unknown key: never one that is refused."""
 _STREAM = re.compile(r"\$\{([^}/\[]*)")
 PLACEHOLDER = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID|ORIGINPANDAID)\b")
 PREPROCESSED = re.compile(r"%%[A-Z_]+%%")
@@ -172,7 +176,7 @@ def parse_item(raw: object, where: str, faults: Faults) -> Item | None:
     for name, value in raw.items():
         key = ITEM_KEYS.get(name)
         if key is None:
-            faults.add_unknown(join_path(where, name), f"{shown(name)} is not a key of an item", name, ITEM_KEYS)
+            faults.add_unknown(join_path(where, name), f"{shown(name)} is not a key of an item", name, _OFFERED)
         else:
             check_value(key, value, join_path(where, name), faults)
     if "type" not in raw:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from tasks_app.domain.final import PRODUCTION_LABELS
 from tasks_app.params.event_service import FINE, kind_of
 from tasks_app.params.faults import Faults
 from tasks_app.params.read_keys import EFFECT
@@ -43,6 +44,10 @@ def _names_files(params: TaskParams) -> bool:
     return bool(params.text("loadXML")) or any(item.raw.get("files") for item in params.items)
 
 
+def _is_production(params: TaskParams) -> bool:
+    return params.task_type == "prod" or params.prod_source_label in PRODUCTION_LABELS
+
+
 def _numbers_events(params: TaskParams) -> bool:
     return kind_of(params) is not None or params.flag(FINE) or any(params.whole(name) for name in _DIVIDE)
 
@@ -58,6 +63,7 @@ def _aligns(params: TaskParams) -> bool:
 
 _NEEDS: Final[tuple[tuple[str, Callable[[TaskParams], bool], str], ...]] = (
     ("noWaitParent", _has_parent, "without parent_tid, which names the parent"),
+    ("useExhausted", _is_production, "but for production tasks"),
     ("umNameAtEnd", lambda params: params.flag("mergeOutput"), "without mergeOutput: the task has no unmerged files"),
     ("onlyTagsForFC", lambda params: bool(params.text("container_name")), "without container_name"),
     ("cloudAsVO", lambda params: bool(params.text("cloud")), "without cloud"),

@@ -222,6 +222,8 @@ def _sound(raw: dict[str, Any], faults: Iterable[FieldError], rest: Faults) -> T
     )
 
 
+_OFFERED = (*(name for name in KEYS if name not in not_available.NOT_AVAILABLE), f"{DS_FOR}IN")
+"""What may be meant by an unknown name: never a parameter that is refused."""
 _ASSUMED = MappingProxyType({"taskName": "", "prodSourceLabel": "user"})
 
 
@@ -239,7 +241,7 @@ def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, 
             if name in SPEC_KEYS and isinstance(value, dict):
                 check_spec(name, value, faults)
         else:
-            faults.add_unknown(name, f"{shown(name)} is not a task parameter", name, [*KEYS, f"{DS_FOR}IN"])
+            faults.add_unknown(name, f"{shown(name)} is not a task parameter", name, _OFFERED)
     for key in KEYS.values():
         if key.required and key.name not in raw:
             faults.add(key.name, "required", f"{key.name} is required: {key.meaning[0].lower()}{key.meaning[1:]}.")

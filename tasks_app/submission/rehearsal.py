@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from brokerage_app.brokers import production_task
 from brokerage_app.formulas.switches import switches_of
 from brokerage_app.formulas.walltime import is_ineffective, is_undefined
 from brokerage_app.grid.configured import configuration
@@ -23,6 +24,7 @@ from tasks_app.models import Task
 from tasks_app.params import commandline
 from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults, FieldError, ParamErrors
+from tasks_app.params.partners import OF_NUCLEI
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.params.splitrule import SplitRule
@@ -101,7 +103,7 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
         offered.check_refined(refined.task)
     said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
     if place:
-        said = [*_no_queue_for_jumbo(params), *said]
+        said = [*_no_queue_for_jumbo(params), *_no_nucleus(params, task, refined.task), *said]
     return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
 
 
@@ -138,6 +140,17 @@ def _no_queue_for_jumbo(params: TaskParams) -> list[str]:
     if any(JUMBO_SWITCH in switches_of(*row) for row in told.values_list("catchall", "params")):
         return []
     return [f"nJumboJobs has no effect now: no queue is kept for jumbo jobs ({JUMBO_SWITCH} in its catchall)."]
+
+
+def _no_nucleus(params: TaskParams, task: Task, columns: Mapping[str, Any]) -> list[str]:
+    """What is said of a nucleus that the task does not get."""
+    asked = [name for name in OF_NUCLEI if params.raw.get(name) not in (None, False, 0, "")]
+    if not asked or columns.get("nucleus"):
+        return []
+    is_brokered = production_task.is_responsible(configuration(), task.vo or "", task.prod_source_label or "")
+    if production_task.needs_nucleus(columns.get("cloud"), None, (), is_brokered=is_brokered):
+        return []
+    return [f"{name} has no effect: tasks of this kind get no nucleus, and this one names none." for name in asked]
 
 
 def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list[str]:

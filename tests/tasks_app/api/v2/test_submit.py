@@ -185,6 +185,19 @@ def test_a_user_who_wants_no_scouts_is_told_that_the_task_has_them(
     assert [one for one in answer.json()["warnings"] if "no effect" in one] == ([said] if option else [])
 
 
+def test_what_is_asked_of_a_nucleus_where_tasks_get_none_is_told(api: Api, task_params: Params) -> None:
+    given = {"t1Weight": 3, "fullChain": "capable", "taskBrokerOnMaster": True}
+    answer = post(api(), task_params(**given))
+    assert answer.status_code == 201, answer.json()
+    said = [one for one in answer.json()["warnings"] if "get no nucleus" in one]
+    assert [one.partition(" ")[0] for one in said] == ["t1Weight", "taskBrokerOnMaster", "fullChain"]
+
+
+def test_a_name_that_is_not_known_is_never_answered_with_one_that_is_refused(api: Api, task_params: Params) -> None:
+    answer = post(api(), task_params(nosuchparam=1, encJobParam=True))
+    assert answer.status_code == 422 and "encJobParams" not in answer.content.decode()
+
+
 def test_who_submits_for_another_is_on_record(api: Api, task_params: Params, make_user: Callable[..., Any]) -> None:
     make_user("eve")
     post(api("production"), task_params(userName="eve"))
