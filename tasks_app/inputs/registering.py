@@ -12,6 +12,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
+from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from jedisite.vocabulary.words import plural
 from tasks_app.ddm.addresses import Roots, storage_path
@@ -173,7 +174,8 @@ def _content(size: int, checksum: str) -> str:
 def _links(scope: str, rows: Iterable[CatalogueFile], paths: Iterable[Path]) -> list[tuple[Path, Path]]:
     """Which links the storage needs: place and file. A place that leads to the same content stays as it is.
 
-    Raises ValueError when a place is taken by another content that is no link: somebody's output lies there.
+    Raises ValueError when a place is taken by another content that is no link: somebody's output lies there; and when the
+    folder of the storage is away.
     """
     root, links = Path(settings.JEDI_STORAGE).resolve(), []
     for row, path in zip(rows, paths, strict=True):
@@ -186,6 +188,9 @@ def _links(scope: str, rows: Iterable[CatalogueFile], paths: Iterable[Path]) -> 
                 "one file. Give yours another name, or choose a dataset of another scope. Nothing was registered"
             )
         links.append((place, file))
+    if links and not root.is_dir() and StorageEndpoint.objects.filter(name=ENDPOINT).exists():
+        # It was made with its endpoint: its disk is not mounted, and the links would lie elsewhere.
+        raise ValueError(f"the folder of {ENDPOINT} ({root}) is not there. Nothing was registered")
     return links
 
 

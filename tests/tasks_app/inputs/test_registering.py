@@ -12,6 +12,7 @@ from django.conf import settings as site
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from brokerage_app.grid.local_twin import ensure_local_site
 from tasks_app.ddm.addresses import Roots, storage_path
 from tasks_app.ddm.base import Content, Named
 from tasks_app.ddm.local_files import file_url
@@ -124,6 +125,16 @@ def test_an_output_whose_name_stands_for_another_file_fails_its_job(settings: An
         "the output n.csv could not be stored: the scope user.ada has another file of that name, in the dataset user.ada.meas "
         "(4 bytes), and a scope and a name are one file"
     )
+
+
+def test_while_the_folder_of_the_storage_is_away_nothing_is_registered(lab: Any) -> None:
+    ensure_local_site(site.JEDI_STORAGE, slots=1)
+    site.JEDI_STORAGE.rmdir()
+    with pytest.raises(CommandError, match=r"the folder of LOCAL_SE \(.*\) is not there. Nothing was registered"):
+        lab("user.ada.meas", "data", a="1")
+    assert not site.JEDI_STORAGE.exists() and not CatalogueDataset.objects.exists()
+    site.JEDI_STORAGE.mkdir()
+    assert "user.ada.meas: 1 file" in lab("user.ada.meas", "data")
 
 
 def test_links_of_others_to_what_is_not_theirs_are_not_registered(lab: Any, tmp_path: Path) -> None:

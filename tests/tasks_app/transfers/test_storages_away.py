@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.grid.local_twin import ensure_local_site
 from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.transfer_states import TransferKind
@@ -95,11 +97,14 @@ def test_a_job_that_cannot_read_there_says_nothing_of_the_file(site: Storages) -
     assert fault_at(one, local_storages()["A_DISK"]) == "it is not in the storage"
 
 
-def test_the_folder_of_the_own_storage_is_made_once(tmp_path: Path) -> None:
-    ensure_local_site(tmp_path / "own", slots=1)
-    (tmp_path / "own").rename(tmp_path / "elsewhere")
-    ensure_local_site(tmp_path / "own", slots=1)
-    assert not (tmp_path / "own").exists()
+def test_the_folder_of_the_own_storage_is_made_once(tmp_path: Path, settings: Any) -> None:
+    settings.JEDI_STORAGE = own = tmp_path / "own"
+    said = StringIO()
+    call_command("local_site", slots=1, stdout=StringIO(), stderr=said)
+    assert own.is_dir() and said.getvalue() == ""
+    own.rename(tmp_path / "elsewhere")
+    call_command("local_site", slots=1, stdout=StringIO(), stderr=said)
+    assert f"the folder of LOCAL_SE ({own}) is not there" in said.getvalue() and not own.exists()
 
 
 def test_a_file_that_was_away_for_a_moment_is_a_replica_again(site: Storages) -> None:
