@@ -26,6 +26,8 @@ from tasks_app.params.dataset_attributes import Attributes
 
 LOOKED_AT = 50_000
 """In so many files it is looked up which pattern takes none of them."""
+MOST_NAMED = 3
+"""Datasets that a sentence names."""
 GROWING_IN = (TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING)
 _INPUTS = ", ".join(f"'{kind}'" for kind in INPUT_TYPES)
 _TO_BE_FED = ", ".join(f"'{status}'" for status in TO_BE_FED)
@@ -80,6 +82,11 @@ def why_nothing(task: Feeding, masters: list[Dataset]) -> str:
         with suppress(UnknownDatasetError):
             if dataset.type == "input" and (there := data_management().describe(dataset.name).files):
                 return _nothing_taken(task, dataset, there)
+    if masters and all(dataset.state == "missing" for dataset in masters):
+        names = ", ".join(dataset.name for dataset in masters[:MOST_NAMED])
+        more = f" and {len(masters) - MOST_NAMED} more" if len(masters) > MOST_NAMED else ""
+        does = "does" if len(masters) == 1 else "do"
+        return f"the input {names}{more} {does} not exist, and the task has no other (ignoreMissingInDS)"
     return "the primary input dataset is empty"
 
 

@@ -300,24 +300,24 @@ def _check_patterns(params: TaskParams) -> None:
     faults, left = Faults(), MOST_TESTS
     for item in params.items:
         include, exclude, offset = item.text("include"), item.text("exclude"), item.whole("offset") or 0
-        if (
-            item.param_type != "input"
-            or not item.datasets
-            or item.raw.get("files")
-            or not (include or exclude or offset)
-        ):
+        named = list(item.named_files)
+        if item.param_type != "input" or not item.datasets or not (include or exclude or offset):
             continue
+        if item.raw.get("files") and (not named or params.flag("useInFilesWithNewAttemptNr")):
+            continue  # which files they are is seen when the dataset is read
         if left <= 0:
             break
         datasets = datasets_of(item, params)
         tests = 1 + sum(text.count(",") + 1 for text in (include, exclude) if text)
-        parts = data_management().names_in(datasets, left // tests) or []
+        parts = [named] if named else data_management().names_in(datasets, left // tests) or []
         left -= max(LEAST_TESTS, tests * sum(map(len, parts)))
         if len(parts) > len(datasets) and not item.flag("expand"):
             parts = [list(chain.from_iterable(parts))]  # a container may be read as one dataset
-        where = datasets[0] if len(datasets) == 1 else f"the {len(datasets)} datasets of the item"
+        where = (
+            "its list" if named else datasets[0] if len(datasets) == 1 else f"the {len(datasets)} datasets of the item"
+        )
         for key, why in why_none(parts, include, exclude, where, offset, clientwords.quoting(params.raw)):
-            faults.add(join_path(item.where, key), "some file", sentence(f"{why}.{_WAITS}"))
+            faults.add(join_path(item.where, key), "some file", sentence(f"{why}.{'' if named else _WAITS}"))
     faults.raise_if_any()
 
 

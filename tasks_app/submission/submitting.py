@@ -40,7 +40,7 @@ from tasks_app.params.resubmission import (
 from tasks_app.params.rules import output_items
 from tasks_app.params.schema import TaskParams, parse, sound
 from tasks_app.refining.values import Defaults, ParentView
-from tasks_app.submission import known_names, parameter_changes, sandboxes
+from tasks_app.submission import known_names, parameter_changes, sandbox_data, sandboxes
 from tasks_app.submission.rehearsal import check_offered, rehearse
 
 DEFAULTS = Defaults()
@@ -162,6 +162,7 @@ def _check_data(params: TaskParams, user: str, caller: Caller, parent_id: int | 
     faults.take(lambda: data_rights.check_free(params, user))
     is_known = not faults.touches("parent_tid", "parentTaskName")
     faults.take(lambda: known_names.check_inputs(params, user, parent_id, parent_is_known=is_known))
+    faults.take(lambda: sandbox_data.check_there(params, user))
     faults.take(lambda: data_rights.check_read(params, user, caller))
 
 

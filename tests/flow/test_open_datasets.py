@@ -242,6 +242,13 @@ def test_a_missing_dataset_is_left_out_when_the_task_says_so() -> None:
     assert (missing.status, missing.state) == ("failed", "missing")
 
 
+def test_a_task_whose_only_input_is_missing_says_so() -> None:
+    made = submit(parameters("lab.t", reads("lab.none"), nFilesPerJob=1, ignoreMissingInDS=True))
+    settle()
+    said = "the input lab.none does not exist, and the task has no other (ignoreMissingInDS)"
+    assert status(made) == "broken" and said in (task(made).error_dialog or "")
+
+
 def test_a_task_that_waits_for_its_input_is_pending_until_the_dataset_is_there() -> None:
     made = submit(parameters("lab.t", reads("lab.late"), nFilesPerJob=1, waitInput=1))
     refiner.run()

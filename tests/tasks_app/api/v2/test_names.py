@@ -656,6 +656,17 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(
     assert only == f"'txt' does not take the only file of user.bob.hits, h.root.{wait}"
     many = refused("user.ada.measurements", "user.bob.hits", include="zip")["jobParameters[0].include"]
     assert many.startswith("'zip' takes none of the 4 files of the 2 datasets of the item, such as h.root and m1.txt.")
+    listed = refused("user.ada.measurements", files=["m1.txt", "m2.txt"], exclude="m")
+    assert listed == {
+        "jobParameters[0].exclude": "'m' leaves out all of the 2 files of its list, such as m1.txt and m2.txt."
+    }
+    assert refused("user.ada.measurements", files=["m1.txt", "m2.txt"], exclude="2") == {}
+    for box, said in (
+        ("user.ada.nowhere:x", "There is no dataset"),
+        ("user.ada.measurements:x", "'x', the sandbox, is"),
+    ):
+        assert refused("user.ada.measurements", more={"tarBallViaDDM": box})["tarBallViaDDM"].startswith(said)
+    assert refused("user.ada.measurements", more={"tarBallViaDDM": "user.ada.measurements:m1.txt"}) == {}
     for fine in ({"include": "3"}, {"exclude": "[12]"}, {"include": "zip", "more": {"waitInput": True}}, {"offset": 2}):
         assert refused("user.ada.measurements", **fine) == {}
     beyond = refused("user.ada.measurements", offset=3)
