@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
@@ -86,6 +87,9 @@ def test_the_examples_of_requests_are_taken_by_the_site(
     make_task(id=5, user="administrator")
     Queue.objects.create(name="SITE_A", site_name="A")
     GlobalShare.objects.create(name="User", value=1)
+    with connection.cursor() as cursor:
+        # The one that is submitted here gets another number than 5, however many there were.
+        cursor.execute("SELECT setval('workflows_id_seq', greatest(nextval('workflows_id_seq'), 5))")
     workflow = Workflow.objects.create(id=5, name="reco001", owner="administrator", definition={}, container="c/")
     WorkflowPackage.objects.create(workflow=workflow, path="001/001/001", software="reco", task_id=5, boundary=0)
     AttentionItem.objects.create(id=5, key="stuck:5", kind="stuck", tone="bad", since=timezone.now(), path="/tasks/5/")
