@@ -27,6 +27,8 @@ from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.pairing import pair_again
 
 ME = "job_generator"
+MOST_NAMED = 3
+"""Files that a sentence names."""
 
 
 def read_sources(
@@ -103,6 +105,17 @@ def add_copies(
         said = f"The secondary dataset {row.name} has {plural(names, 'file')}, too few for all jobs: {they} used again."
         task_moves.note_on_task(turn.task.id, by=ME, reason=said)
     return _add(cursor, turn, row, _COPIES, copies=copies) if copies else 0
+
+
+def note_left_out(turn: TurnFacts, lfns: Sequence[str]) -> None:
+    """The log of the task says which files no job reads, since it would be incomplete."""
+    some = list(dict.fromkeys(lfns))
+    names = ", ".join(some[:MOST_NAMED]) + (f" and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else "")
+    are, they = ("is", "its job") if len(some) == 1 else ("are", "their jobs")
+    said = (
+        f"{plural(len(some), 'input file')} {are} left out (skipShortOutput), as {they} would be incomplete: {names}."
+    )
+    task_moves.note_on_task(turn.task.id, by=ME, reason=said)
 
 
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s

@@ -191,6 +191,7 @@ class Steps:
                     self._store(cursor, bunch, level)
                 if planned.left_out:
                     leave_out(cursor, turn.task.id, sources[0], planned.left_out)
+                    companions.note_left_out(turn, [file.lfn for file in planned.left_out])
                 if planned.jobs or planned.left_out or self._is_mended(cursor, planned, sources[0], level):
                     return True
                 if planned.reads_on:

@@ -356,7 +356,7 @@ LATER: Sequence[Key] = (
     _flag("useInFilesWithNewAttemptNr", "Named files may have another attempt number at the end of their names"),
     _flag("getNumEventsInMetadata", "Same as useRealNumEvents, without nEventsPerInputFile"),
     _flag("skipShortInput", "Leave out incomplete tails of inputs"),
-    _flag("skipShortOutput", "Make no job that would be incomplete"),
+    _flag("skipShortOutput", "Make no job that would be incomplete; the log of the task names the files left out"),
     _flag("panda_data_carousel", "Same as inputPreStaging"),
     _flag("toStaging", "Same as inputPreStaging"),
     _flag("remove_rule_when_done", "Remove the staging rule at the end"),

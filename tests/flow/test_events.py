@@ -6,7 +6,7 @@ import pytest
 
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, feeder, job_generator, refiner
-from tasks_app.models import CatalogueDataset, File, Job, JobParams
+from tasks_app.models import CatalogueDataset, File, Job, JobParams, TaskStatusLog
 from tasks_app.outcomes.ranges import RangedFiles, files_of_ranges
 from tests.flow.driving import (
     add_dataset,
@@ -167,6 +167,8 @@ def test_incomplete_jobs_are_not_made_when_outputs_must_not_be_short() -> None:
     assert status(made) == "done", task(made).error_dialog
     assert [len(inputs(job.id)) for job in jobs(made)] == [3, 3]
     assert dataset(made).files == 6
+    said = "1 input file is left out (skipShortOutput), as its job would be incomplete: lab.in.00006."
+    assert TaskStatusLog.objects.filter(task_id=made, reason=said).count() == 1
 
 
 def test_jobs_take_as_many_ranges_as_fit_the_wall_time_of_their_site() -> None:
