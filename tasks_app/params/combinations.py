@@ -30,7 +30,8 @@ _OF_MERGING: Final = (
     "mergeSpec",
 )
 _OF_BLOCKS: Final = ("respectLB", "orderByLB")
-_OF_INPUT: Final = ("inputPreStaging", "toStaging", "panda_data_carousel", "waitInput")
+_STAGING: Final = ("inputPreStaging", "toStaging", "panda_data_carousel")
+_OF_INPUT: Final = (*_STAGING, "waitInput")
 _OF_INPUT_MAYBE: Final = ("allowEmptyInput", "allowIncompleteInDS", "ignoreMissingInDS")
 
 
@@ -40,6 +41,10 @@ def same(params: TaskParams, faults: Faults) -> None:
         one, two = params.whole(name), params.whole(other)
         if one is not None and two is not None and one != two:
             faults.add(other, "contradiction", f"{name} is {one} and {other}, its other name, {two}: give one of them.")
+    asks = next((name for name in _STAGING if params.flag(name)), None)
+    for other in _STAGING:
+        if asks and params.given(other) and not params.flag(other):
+            faults.add(other, "contradiction", f"{asks} is true and {other}, its other name, false: give one of them.")
 
 
 def cores(params: TaskParams, faults: Faults) -> None:

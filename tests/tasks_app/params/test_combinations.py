@@ -50,6 +50,9 @@ def reading(**changes: Any) -> Params:
         ({"maxEventsPerJob": 3}, "maxEventsPerJob", "It has no effect without minGranularity"),
         ({"nEventsPerRange": 5}, "nEventsPerRange", "give nEventsPerInputFile, or useRealNumEvents"),
         ({"nEventsPerInputFile": 5, "nEventsPerFile": 6}, "nEventsPerFile", "give one of them"),
+        ({"inputPreStaging": True, "toStaging": False}, "toStaging", "inputPreStaging is true and toStaging"),
+        ({"inputPreStaging": False, "toStaging": True}, "inputPreStaging", "toStaging is true and inputPreStaging"),
+        ({"toStaging": True, "panda_data_carousel": False}, "panda_data_carousel", "give one of them"),
         (
             {"minGranularity": 5, "nEventsPerRange": 6, "nEventsPerFile": 9},
             "nEventsPerRange",
