@@ -61,7 +61,7 @@ def _scouts(params: TaskParams, values: Values) -> None:
 
 
 def _staging(params: TaskParams, values: Values) -> None:
-    """Whatever asks for staging, inputs that lie on tape are brought to disk, and jobs get them as they arrive."""
+    """Whatever asks for staging, inputs that lie on tape are brought to disk, and jobs get them by bunches as they arrive."""
     if params.flag("inputPreStaging") or params.flag("toStaging") or params.flag("panda_data_carousel"):
         values["IS"] = "1"
 

@@ -1,4 +1,4 @@
-"""Inputs that lie on tape: real files are brought to disk, and jobs get them as they arrive."""
+"""Inputs that lie on tape: real files are brought to disk, and jobs get them by bunches as they arrive."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def lfns(*numbers: int) -> list[str]:
     return [f"lab.in.{number:05d}" for number in numbers]
 
 
-def staged_task(name: str = "lab.t", **more: Any) -> int:
-    wishes = {"inputPreStaging": True, "nFilesPerJob": 1, "nChunksToWait": 2, **more}
+def staged_task(name: str = "lab.t", by: str = "inputPreStaging", **more: Any) -> int:
+    wishes = {by: True, "nFilesPerJob": 1, "nChunksToWait": 2, **more}
     return submit(parameters(name, reads("lab.in"), **wishes))
 
 
@@ -115,7 +115,7 @@ def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
 def test_inputs_on_disk_are_not_waited_for_and_each_parameter_stages_the_others(site: Storages, key: str) -> None:
     site.dataset("lab.in", "DISK", lfns(0, 1))
     site.dataset("lab.in", "TAPE", lfns(2))
-    made = staged_task(**{"inputPreStaging": False, key: True})
+    made = staged_task(by=key)
     carry()
     assert (status(made), by_status(made)) == ("running", {"running": 2, "staging": 1})
     assert TransferRule.objects.get().files == 1
