@@ -291,7 +291,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     (
         "inputPreStaging",
         "IS",
-        "Bring inputs that lie on tape to disk first; jobs are made of bunches of files as they arrive (nChunksToWait)",
+        "Bring inputs on tape to disk first; jobs are made of bunches that have come (nChunksToWait)",
     ),
     ("intermediateTask", "IN", "A middle step of a chain"),
     ("mergeEsOnOS", "ME", "Merge events in the object store"),
