@@ -288,11 +288,7 @@ _FLAGS: Sequence[tuple[str, str, str]] = (
     ("fineGrainedProc", "FP", "Each event is a range: a job that is lost loses only events not yet reported"),
     ("ignoreMissingInDS", "IM", "Go on without input datasets that do not exist"),
     ("inFilePosEvtNum", "IF", "Event numbers count inside the file, as always with this site's own program"),
-    (
-        "inputPreStaging",
-        "IS",
-        "Bring inputs on tape to disk first; jobs are made of bunches that have come (nChunksToWait)",
-    ),
+    ("inputPreStaging", "IS", "Bring inputs on tape to disk first; jobs are made by bunches (nChunksToWait)"),
     ("intermediateTask", "IN", "A middle step of a chain"),
     ("mergeEsOnOS", "ME", "Merge events in the object store"),
     ("noAutoPause", "NP", "Never pause the task by itself"),
