@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 
 from brokerage_app.grid.local_twin import ensure_local_site
@@ -53,6 +54,8 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
 
 def _register(folder: Path) -> None:
     folder.mkdir(parents=True)
+    # Registering links the files into this installation's storage, which no site may have made yet.
+    Path(settings.JEDI_STORAGE).mkdir(parents=True, exist_ok=True)
     paths = [folder / f"input_{number:02d}.root" for number in range(FILES)]
     for path in paths:
         path.write_bytes(path.name.encode())
