@@ -343,6 +343,7 @@ SPECTACULAR_SETTINGS = {
         "QueueStatus": "tasks_app.api.v2.choices.QUEUE_STATUS",
         "TransferStatus": "tasks_app.api.v2.choices.TRANSFER_STATUS",
         "TaskCommand": "tasks_app.api.v2.choices.TASK_COMMAND",
+        "WorkflowState": "tasks_app.api.v2.choices.WORKFLOW_STATE",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

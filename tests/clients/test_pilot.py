@@ -288,7 +288,7 @@ def test_a_task_of_events_is_processed_tried_again_and_merged(site: Site, pilot_
     assert [row[:4] for row in found] == [
         (1, "finished", "es_retry", 17),
         (1, "finished", "es_merge", 8),
-        (2, "finished", None, None),
+        (2, "finished", None, 25),
     ]
     assert {row[4] for row in found} == {"unknown|PR|3.7.0.36"}
     states = "SELECT status, sum((def_max_eventid - def_min_eventid) / events_per_range + 1)::int, coalesce(max(error_code), 0)"
