@@ -87,13 +87,17 @@ def _is_gone(places: Iterable[replicas.Place]) -> bool:
 
 _BESIDE_OTHERS = """
 SELECT DISTINCT f.jeditaskid, f.datasetid, f.lfn FROM job_files f JOIN jedi_tasks t ON t.jeditaskid = f.jeditaskid
+  JOIN jedi_datasets d ON d.datasetid = f.datasetid AND d.jeditaskid = f.jeditaskid AND d.type = 'input'
  WHERE f.pandaid = ANY(%s::bigint[]) AND f.type = 'input' AND f.lfn = ANY(%s::text[]) AND NOT t.status = ANY(%s::text[])
    AND EXISTS (SELECT 1 FROM job_files o WHERE o.pandaid = f.pandaid AND o.datasetid = f.datasetid AND o.lfn <> f.lfn)
 """
 
 
 def _set_aside(cursor: psycopg.Cursor[Any], jobs: Iterable[int], lfns: list[str]) -> None:
-    """Files that nobody has are lost to the tasks of these jobs, where jobs read others along with them."""
+    """Files that nobody has are lost to the tasks of these jobs, where jobs read others along with them.
+
+    What merge jobs read is made again by the jobs that made it.
+    """
     if not lfns:
         return
     cursor.execute(_BESIDE_OTHERS, [numbers(jobs), texts(lfns), sorted(TASK_FINAL)])
