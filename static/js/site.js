@@ -89,15 +89,22 @@
     schedule();
   }
 
-  // What is open or closed stays so over a refresh, and so does the row that one is at.
+  // What is open or closed stays so over a refresh, and so does the row, link or button that one is at.
   let opened = new Map();
   let focused = "";
+  let held = null;
+  const marks = (element) => [element.tagName, element.id, element.getAttribute("href"), element.textContent.trim()].join(" ");
   document.addEventListener("htmx:beforeSwap", () => {
     opened = new Map([...document.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));
     focused = document.activeElement?.closest("[data-row]") ? document.activeElement.getAttribute("href") || "" : "";
+    const active = document.activeElement;
+    held = !focused && active?.matches("a, button, summary") && watched()?.contains(active) ? marks(active) : null;
   });
   document.addEventListener("htmx:afterSettle", () => {
     for (const [id, open] of opened) document.getElementById(id)?.toggleAttribute("open", open);
+    if (held && document.activeElement === document.body) {
+      [...(watched()?.querySelectorAll("a, button, summary") ?? [])].find((one) => marks(one) === held)?.focus({ preventScroll: true });
+    }
     if (focused) rowLinks().find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
     for (const note of document.querySelectorAll(".stale")) note.remove();
     schedule();

@@ -145,6 +145,17 @@ def test_a_shift_with_the_keyboard_only(open_page: Any, stuck_task: Task) -> Non
     page.locator(".chip", has_text="running").first.wait_for()
 
 
+def test_a_refresh_leaves_the_focus_where_it_is(open_page: Any, stuck_task: Task) -> None:
+    page: Page = open_page(f"/tasks/{stuck_task.id}/")
+    focus_on(page, "e.textContent.includes('Change needs')")
+    page.evaluate("document.activeElement.dataset.old = '1'")
+    page.keyboard.press("r")
+    page.locator("[data-old]").wait_for(state="detached")
+    page.locator(":focus", has_text="Change needs").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/do/needs/")
+
+
 def test_lists_are_worked_with_by_keys(open_page: Any, stuck_task: Task) -> None:
     page: Page = open_page("/tasks/?view=all")
     page.keyboard.press("f")

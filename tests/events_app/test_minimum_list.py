@@ -71,7 +71,7 @@ SHOWN_BY: dict[str, list[tuple[str, str]]] = {
         (CONSUMERS, "test_a_fatal_range_is_left_out_where_a_partial_result_is_accepted"),
         (
             "events_app/api/test_whole_tasks.py",
-            "test_a_task_of_which_some_events_were_given_up_is_finished_and_says_how_many",
+            "test_what_was_given_up_of_a_file_is_told_and_a_retry_processes_that_alone",
         ),
     ],
     "all ranges fail at their last attempt": [
