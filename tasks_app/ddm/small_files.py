@@ -45,15 +45,6 @@ class Tail:
     def text(self) -> str:
         return "\n".join(line.text for line in self.lines)
 
-    @property
-    def before(self) -> int:
-        """Lines before those that are shown."""
-        return self.lines[0].number - 1 if self.lines else 0
-
-    @property
-    def after(self) -> int:
-        return self.line_count - self.lines[-1].number if self.lines else 0
-
 
 @dataclass(frozen=True, slots=True)
 class Log:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tasks_app.domain.final import PRODUCTION_LABELS
 from tasks_app.params.event_service import FINE, kind_of
 from tasks_app.params.faults import Faults
-from tasks_app.params.read_keys import EFFECT
+from tasks_app.params.read_keys import EFFECT, has_parent
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
@@ -36,10 +36,6 @@ def remarks(params: TaskParams, called: Callable[[str], str]) -> Iterator[str]:
             yield f"{called(name)} has no effect: {read}."
 
 
-def _has_parent(params: TaskParams) -> bool:
-    return bool(params.whole("parent_tid") or params.text("parentTaskName"))
-
-
 def _names_files(params: TaskParams) -> bool:
     return bool(params.text("loadXML")) or any(item.raw.get("files") for item in params.items)
 
@@ -62,7 +58,7 @@ def _aligns(params: TaskParams) -> bool:
 
 
 _NEEDS: Final[tuple[tuple[str, Callable[[TaskParams], bool], str], ...]] = (
-    ("noWaitParent", _has_parent, "without parent_tid, which names the parent"),
+    ("noWaitParent", has_parent, "without parent_tid, which names the parent"),
     ("useExhausted", _is_production, "but for production tasks"),
     ("umNameAtEnd", lambda params: params.flag("mergeOutput"), "without mergeOutput: the task has no unmerged files"),
     ("onlyTagsForFC", lambda params: bool(params.text("container_name")), "without container_name"),

@@ -138,10 +138,12 @@ def _for_what(key: str) -> str:
     return " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds) if kinds else "no item"
 
 
+def has_parent(params: TaskParams) -> bool:
+    return bool(params.whole("parent_tid") or params.text("parentTaskName"))
+
+
 def _without_parent(params: TaskParams, item: Item) -> str:
-    if params.whole("parent_tid") or params.text("parentTaskName"):
-        return ""
-    return "without a parent, whose files are those that are taken: give parent_tid"
+    return "" if has_parent(params) else "without a parent, whose files are those that are taken: give parent_tid"
 
 
 def _without_merging(params: TaskParams, item: Item) -> str:

@@ -46,10 +46,6 @@ class Made:
     catalogued: int | None
     zip_url: str
 
-    @property
-    def fits(self) -> bool:
-        return self.files <= MOST_FILES and (self.size or 0) <= MOST_BYTES
-
 
 @needs(Right.READ)
 @require_safe
@@ -60,11 +56,7 @@ def task_outputs(request: HttpRequest, task_id: int) -> HttpResponse:
     datasets = list(Dataset.objects.of_task(task_id).filter(type__in=OUTPUT_TYPES)[: DATASETS + 1])
     made = _made(task_id, datasets[:DATASETS], may)
     outputs = [one for one in made if one.dataset.type == "output" and one.files]
-    all_of_them = (
-        Made(datasets[0], sum(o.files for o in outputs), sum(o.size or 0 for o in outputs), None, None, "")
-        if outputs
-        else None
-    )
+    files, size = sum(one.files for one in outputs), sum(one.size or 0 for one in outputs)
     return list_page.show(
         request,
         FETCHING if may else LISTING,
@@ -76,11 +68,17 @@ def task_outputs(request: HttpRequest, task_id: int) -> HttpResponse:
         made=made,
         more_datasets=len(datasets) > DATASETS,
         may_fetch=may,
-        zip_url=reverse("api-v2:task-outputs-zip", args=[task_id]) if all_of_them and may and all_of_them.fits else "",
-        zip_of=all_of_them,
+        zip_url=reverse("api-v2:task-outputs-zip", args=[task_id]) if may and files and _fits(files, size) else "",
+        zip_size=size,
+        output_files=files,
         most_files=MOST_FILES,
         most_bytes=MOST_BYTES,
     )
+
+
+def _fits(files: int, size: int | None) -> bool:
+    """Whether one zip holds so many files of so many bytes."""
+    return files <= MOST_FILES and (size or 0) <= MOST_BYTES
 
 
 def _made(task_id: int, datasets: Sequence[Dataset], may: bool) -> list[Made]:
@@ -99,7 +97,7 @@ def _made(task_id: int, datasets: Sequence[Dataset], may: bool) -> list[Made]:
     for dataset in datasets:
         files, size, events = sums.get(dataset.id, (dataset.files_finished or 0, None, None))
         one = Made(dataset, files, size, events, catalogued.get(dataset.name), "")
-        if may and files and dataset.type == "output" and one.fits:
+        if may and files and dataset.type == "output" and _fits(files, size):
             address = reverse("api-v2:task-outputs-zip", args=[task_id])
             one = replace(one, zip_url=f"{address}?{urlencode({'dataset': dataset.name})}")
         found.append(one)
