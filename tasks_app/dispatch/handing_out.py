@@ -6,7 +6,6 @@ the hash is kept.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import threading
 import time
@@ -28,7 +27,7 @@ from tasks_app.dispatch.queue_storages import at_queue
 from tasks_app.dispatch.worker_moves import handed_to
 from tasks_app.domain.lines import of_job
 from tasks_app.domain.range_jobs import BY_CHANNEL, CLONE
-from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, HAND_OUT
+from tasks_app.lifecycle.job_handout import BY_LINE, BY_NUMBER, HAND_OUT, secret_of
 from tasks_app.lifecycle.job_hooks import too_late
 
 FULL_SCAN_EVERY_S = 0.5
@@ -117,13 +116,12 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     global share or, where there is no tree of shares, work queue; but when `draw`, a chance number of 0 to 99, is not above
     SLOPPY_DISPATCH_RATIO, those that are oldest go first.
 
-    The same secret holds for all jobs of one call.
+    With secrets each job has its own.
     """
-    secret = secrets.token_urlsafe(32) if request.with_secret else ""
-    digest = hashlib.sha256(secret.encode()).digest() if secret else None
+    drawn = secrets.token_urlsafe(32) if request.with_secret else None
     order, at = line_order(), at_queue(request.site)
     sloppy = order.has_shares and is_sloppy(randrange(100) if draw is None else draw)
-    rows = _claim(request, digest, None if sloppy else order)
+    rows = _claim(request, drawn, None if sloppy else order)
     if clones := [row[_NUMBER] for row in rows if row[_EVENTS] == CLONE]:
         late = too_late(clones)
         rows = [row for row in rows if row[_NUMBER] not in late]
@@ -131,7 +129,7 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     for row in rows:
         forget_astray(row[_NUMBER], row[_PROCESSING], row[_FILES])
-    jobs = [described(row, secret, at) for row in rows]
+    jobs = [described(row, secret_of(row[_NUMBER], drawn) if drawn else "", at) for row in rows]
     handling = [row[_HANDLING] for row in rows]
     if any(handling):
         give_secrets(jobs, handling)
@@ -144,18 +142,18 @@ def is_sloppy(draw: int) -> bool:
     return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
 
 
-def _claim(request: Request, digest: bytes | None, order: LineOrder | None) -> list[Row]:
+def _claim(request: Request, drawn: str | None, order: LineOrder | None) -> list[Row]:
     """Without an order the oldest go first."""
     key = (request.site, request.label, order is None, request.administrators_only, request.without_ranges)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
     if hint is not None and now < hint.full_scan_at and hint.order is order:
-        rows = _run(request, digest, order, hint.place)
+        rows = _run(request, drawn, order, hint.place)
         if rows:
             _remember(key, rows, order, hint.full_scan_at)
             return rows
-    rows = _run(request, digest, order, FIRST)
+    rows = _run(request, drawn, order, FIRST)
     _remember(key, rows, order, now + FULL_SCAN_EVERY_S)
     return rows
 
@@ -175,7 +173,7 @@ def _place(row: Row, order: LineOrder | None) -> Place:
     return order.place_of(line), -row[_PRIORITY], row[_NUMBER]
 
 
-def _run(request: Request, digest: bytes | None, order: LineOrder | None, after: Place) -> list[Row]:
+def _run(request: Request, drawn: str | None, order: LineOrder | None, after: Place) -> list[Row]:
     line, priority, job_id = after
     values: dict[str, Any] = {
         "site": request.site,
@@ -184,7 +182,7 @@ def _run(request: Request, digest: bytes | None, order: LineOrder | None, after:
         "node": request.node[:128],
         "worker": request.worker[:80],
         "by": request.by[:128],
-        "secret": digest,
+        "drawn": drawn,
         "priority": Int8(priority),
         "job": Int8(job_id),
     }

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from tasks_app.domain.lines import LINE
 from tasks_app.domain.states import JobStatus
 from tasks_app.lifecycle.job_moves import before
 
 # ruff: noqa: S608 - every piece is a constant of ours
+# Each job has a secret of its own, made of its number and of what is drawn for the call; `secret_of` makes the same.
+_SECRET_HASH = (
+    "sha256(convert_to(encode(sha256(convert_to(j.pandaid || ':' || %(drawn)s::text, 'UTF8')), 'hex'), 'UTF8'))"
+)
 # The jobs that {chosen} picks and locks go to a pilot, with all that it needs: one statement, one transaction.
-HAND_OUT = """
-WITH chosen AS ({chosen}),
+HAND_OUT = f"""
+WITH chosen AS ({{chosen}}),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
 UPDATE jobs j
-   SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s, workerid = %(worker)s,
-       modificationtime = clock_timestamp(), statechangetime = clock_timestamp(), heartbeat_at = clock_timestamp()
+   SET jobstatus = 'sent', fence = fence + 1, secret_hash = {_SECRET_HASH}, modificationhost = %(node)s,
+       workerid = %(worker)s, modificationtime = clock_timestamp(), statechangetime = clock_timestamp(),
+       heartbeat_at = clock_timestamp()
   FROM chosen
  WHERE j.pandaid = chosen.pandaid
 RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
@@ -59,3 +66,8 @@ BY_LINE = (
        AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
      ORDER BY (currentpriority * -1), pandaid LIMIT {{count}} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {{count}}"""
 )
+
+
+def secret_of(job_id: int, drawn: str) -> str:
+    """The secret with which a job was handed out, given what was drawn for the call. It tells nothing of those of other jobs."""
+    return hashlib.sha256(f"{job_id}:{drawn}".encode()).hexdigest()

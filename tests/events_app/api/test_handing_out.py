@@ -197,6 +197,26 @@ def test_other_peoples_jobs_are_refused(
     assert len(ids(v1("acquire_event_ranges", by=api("pilot", name="any"), job_id=elsewhere, n_ranges=9)["data"])) == 2
 
 
+def test_consumers_that_were_fetched_in_one_call_do_not_touch_each_others_ranges(
+    api: Callable[..., Client], v1: Callable[..., Any], make_consumer: Callable[..., int]
+) -> None:
+    insert(RangeBlock(7, 1, 40, 10))
+    made = {make_consumer(status="activated") for _ in range(2)}
+    asked = {"site_name": "SITE_A", "n_jobs": 2, "with_secret": True}
+    answer = (
+        api("pilot", site="SITE_A").post("/api/v1/pilot/acquire_jobs", asked, content_type="application/json").json()
+    )
+    jobs = answer["data"]["jobs"]
+    assert {job["PandaID"] for job in jobs} == made
+    proofs = {job["PandaID"]: {"fence": job["fence"], "job_secret": job["jobSecret"]} for job in jobs}
+    for job, other in (made, reversed([*made])):
+        assert v1("acquire_event_ranges", job_id=job, n_ranges=1, **proofs[other]) == 403
+        (range_id,) = ids(v1("acquire_event_ranges", job_id=job, n_ranges=1, **proofs[job])["data"])
+        said = [{"eventRangeID": range_id, "eventStatus": "failed", "errorCode": 5}]
+        for proof, taken in ((proofs[other], False), (proofs[job], True)):
+            assert v1("update_event_ranges", event_ranges=said, **proof)["data"]["Returns"] == [taken]
+
+
 def test_a_token_for_one_worker_is_for_its_jobs(make_consumer: Callable[..., int]) -> None:
     insert(RangeBlock(7, 1, 25, 10))
     job = make_consumer(worker_id="batch-1")

@@ -110,6 +110,30 @@ def test_a_job_that_was_handed_out_with_a_secret_is_not_taken_over_by_one_who_kn
     drive_on(pilot, job)
 
 
+def test_each_job_of_a_call_answers_to_its_own_secret_only(books: None, api: Callable[..., Client]) -> None:
+    add_dataset("lab.in", 3)
+    submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    pilot = Pilot()
+    jobs = pilot.fetch(3)
+    assert len({job["jobSecret"] for job in jobs}) == 3
+    before = [row(job) for job in jobs]
+    client = api("pilot", site=SITE)
+    for mine, other in itertools.permutations(jobs, 2):
+        foreign = replace(report(other, "failed"), proof=Proof(mine["fence"], mine["jobSecret"]))
+        with pytest.raises(NotYoursError):
+            update_job(foreign)
+        assert isinstance(update_jobs([foreign])[0], NotYoursError)
+        said = {"job_id": other["PandaID"], "job_status": "running", "fence": 1, "job_secret": mine["jobSecret"]}
+        answer = client.post("/api/v1/pilot/update_job", json.dumps(said), content_type="application/json")
+        assert answer.status_code == 403
+    assert [row(job) for job in jobs] == before
+    for job in jobs:
+        pilot.start(job)
+        pilot.end(job)
+    drive(pilot)
+
+
 def test_a_report_with_the_secret_of_a_job_and_the_number_of_another_attempt_is_not_booked(
     books: None, api: Callable[..., Client]
 ) -> None:
