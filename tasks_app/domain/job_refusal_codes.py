@@ -101,6 +101,64 @@ JOB_WAITS_FOR_INPUT: Final = code(
     "Wait for the transfer; if it takes long, see the page Transfers.",
     severity="info",
 )
+COPY_WITHOUT_DISK: Final = code(
+    "copy_without_disk",
+    "No storage on disk takes files",
+    "data",
+    "site",
+    "Allow writing to a storage on disk again, or add one; what waits for it is on the page Transfers.",
+)
+COPY_WITHOUT_SOURCE: Final = code(
+    "copy_without_source",
+    "No replica of an input file can be read",
+    "data",
+    "site",
+    "Allow reading from a storage that has the file, or put the file back; copies are on the page Transfers.",
+)
+COPY_STORAGE_OFF: Final = code(
+    "copy_storage_off",
+    "Storage is closed to transfers",
+    "data",
+    "site",
+    "Allow the storage to be read and written again; what waits for it is on the page Transfers.",
+)
+COPY_STORAGE_AWAY: Final = code(
+    "copy_storage_away",
+    "Folder of a storage is not there",
+    "data",
+    "site",
+    "Mount the storage again; copies then go on by themselves, see the page Transfers.",
+)
+COPY_NO_ROOM: Final = code(
+    "copy_no_room",
+    "Storage has no room for the input",
+    "data",
+    "site",
+    "Free space at the storage; copies then go on by themselves, see the page Transfers.",
+)
+COPY_FAILS: Final = code(
+    "copy_fails",
+    "Copies of the input fail",
+    "data",
+    "site",
+    "Mend what the error says before the last attempt; all errors are on the page Transfers.",
+)
+COPY_LINK_BUSY: Final = code(
+    "copy_link_busy",
+    "Link copies as many files as it may",
+    "capacity",
+    "nobody",
+    "Wait for its turn: the page Transfers shows what is ahead, and LINK_TRANSFERS of the mover how many are copied at a time.",
+    severity="info",
+)
+COPY_TAPE_BUSY: Final = code(
+    "copy_tape_busy",
+    "Tape reads as many files as it may",
+    "capacity",
+    "nobody",
+    "Wait for its turn: the page Transfers shows what is ahead, and TAPE_DRIVES of the mover how many are read at a time.",
+    severity="info",
+)
 JOBS_GO_FIRST: Final = code(
     "jobs_go_first",
     "Other jobs of the site go first",

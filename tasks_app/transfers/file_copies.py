@@ -18,6 +18,7 @@ from typing import IO
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import adler32_of
 from tasks_app.ddm.opening import open_exactly, open_led_to
+from tasks_app.transfers.rules.copy_waits import IS_FULL
 from tasks_app.worker_node.pilot.errors import JobFailedError
 from tasks_app.worker_node.pilot.stageout import make_folders, sync_folder
 from tasks_app.worker_node.pilot.storage import Place, place
@@ -164,7 +165,7 @@ def said_of(exc: NoCopyError | OSError) -> str:
     if not isinstance(exc, OSError):
         return str(exc)
     if exc.errno in FULL:
-        return "the destination is full"
+        return IS_FULL
     return f"it cannot be written: {exc.strerror or exc}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,9 @@ from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
+from tasks_app.transfers.copy_reasons import load_of
 from tasks_app.transfers.link_settings import mover_settings
+from tasks_app.transfers.rules.copy_waits import NEXT_TURN, NO_DISK, why_busy
 from tasks_app.transfers.rules.file_copy import FileCopy
 from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.transfers.storages import local_storages
@@ -24,6 +26,7 @@ from tasks_app.transfers.storages import local_storages
 class LinkUse:
     """A link between two endpoints. In files; `done` and `failed` are of the last hour; `why`: why files are queued.
 
+    retried those of the queued ones that have failed, and will be tried again
     mbps    the mean of the last hour, or since the first copy that was made in it; None when none was
     limit   MB/s that all files on the link may have together; 0: any
     left    bytes of its files that wait or are being copied, and are not there yet
@@ -34,7 +37,7 @@ class LinkUse:
     destination: str
     queued: int
     active: int
-    waiting: int
+    retried: int
     done: int
     failed: int
     mbps: float | None
@@ -47,7 +50,7 @@ class LinkUse:
 
 _LINKS = """
 SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), count(*) FILTER (WHERE q.status = 'active'),
-       count(*) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s),
+       count(*) FILTER (WHERE q.status = 'queued' AND q.error <> ''),
        count(DISTINCT (q.scope, q.lfn)) FILTER (WHERE q.status = 'done'), count(*) FILTER (WHERE q.status = 'failed'),
        -- Of a copy that was begun before that hour, the part of its bytes that is the hour's part of its time.
        (sum(CASE q.status WHEN 'done' THEN q.bytes WHEN 'active' THEN q.bytes_copied END
@@ -59,7 +62,7 @@ SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), cou
        coalesce(sum(q.bytes - q.bytes_copied) FILTER (WHERE q.status IN ('queued', 'active')), 0)::bigint,
        max(coalesce(q.ended, q.moved_at)) FILTER (WHERE q.status IN ('done', 'active')),
        min(q.created) FILTER (WHERE q.status = 'queued'),
-       coalesce(max(q.error) FILTER (WHERE q.status = 'queued' AND q.next_try > %(now)s), '')
+       coalesce(max(q.error) FILTER (WHERE q.status = 'queued'), '')
   FROM transfer_requests q WHERE q.status IN ('queued', 'active') OR q.ended >= %(now)s - interval '1 hour'
  GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC, 1, 2
 """
@@ -71,30 +74,22 @@ def links(now: datetime) -> list[LinkUse]:
         cursor.execute(_LINKS, {"now": now})
         rows = cursor.fetchall()
     settings, stores = mover_settings(), local_storages()
-    reading: dict[str, int] = defaultdict(int)
-    for source, _, _, active, *_ in rows:
-        reading[source] += active
+    reads: Counter[str] = Counter()
+    for source, _, queued, active, retried, *_ in rows:
+        reads[source] += active + queued - retried
     found = []
-    for source, destination, queued, active, waiting, done, failed, mbps, left, moved, oldest, error in rows:
-        is_tape = source in stores and stores[source].is_tape
-        pace = settings.pace(source, destination, is_tape)
-        drives = settings.drives(source) if is_tape else None
+    for source, destination, queued, active, retried, done, failed, mbps, left, moved, oldest, error in rows:
+        load = load_of(source, destination, active + queued - retried, reads[source], settings, stores)
         why = ""
         if not destination:
-            why = "no storage on disk takes files"
-        elif queued == waiting:
-            pass
-        elif drives is not None and reading[source] >= drives:
-            why = f"the tape reads {plural(drives, 'file')} at a time"
-        elif active >= pace.at_once:
-            why = f"the link takes {plural(pace.at_once, 'file')} at a time"
-        else:
-            why = "the mover continues in its next turn"
-        if waiting:
-            again = f"{plural(waiting, 'file')} will be tried again: {error}"
+            why = NO_DISK
+        elif queued > retried:
+            why = load.closed or why_busy(source, destination, load)[1] or NEXT_TURN
+        if retried:
+            again = f"{plural(retried, 'file')} will be tried again: {error}"
             why = f"{why}; {again}" if why else again
-        counts = (queued, active, waiting, done, failed)
-        found.append(LinkUse(source, destination, *counts, mbps, pace.mbps, left, moved, oldest, why))
+        counts = (queued, active, retried, done, failed)
+        found.append(LinkUse(source, destination, *counts, mbps, load.mbps, left, moved, oldest, why))
     return found
 
 

@@ -26,6 +26,7 @@ from tasks_app.transfers.file_copies import BadFileError, Content, NoCopyError, 
 from tasks_app.transfers.link_settings import MoverSettings, mover_settings
 from tasks_app.transfers.requesting import source_of
 from tasks_app.transfers.room import Room, room_now
+from tasks_app.transfers.rules.copy_waits import NO_FOLDER, NO_REPLICA
 from tasks_app.transfers.rules.pace import MB, ROOM_FOR, LinkPace, allowance
 from tasks_app.transfers.storages import Storage, local_storages
 from tasks_app.transfers.turn_books import Step, book
@@ -80,7 +81,7 @@ class Turn:
     def _away(self, held: Held) -> str:
         """Which of the two storages has no folder now, so that nothing is known of its files; "" when both have theirs."""
         both = (self.stores[name] for name in (held.destination, held.source) if name in self.stores)
-        return next((f"the folder of {one.name} is not there" for one in both if not one.is_there), "")
+        return next((f"{NO_FOLDER}{one.name} is not there" for one in both if not one.is_there), "")
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)
@@ -127,7 +128,7 @@ class Turn:
         if target.why_not_written:
             raise NoCopyError(target.why_not_written)
         if not held.source:
-            raise NoCopyError("no replica can be read")
+            raise NoCopyError(NO_REPLICA)
         source = self.stores.get(held.source)
         if source is None:
             raise NoCopyError(f"{held.source} is no storage of this machine")

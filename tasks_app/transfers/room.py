@@ -10,6 +10,7 @@ from pathlib import Path
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.words import size
 from tasks_app.transfers.file_copies import NoRoomError
+from tasks_app.transfers.rules.copy_waits import NO_ROOM
 from tasks_app.transfers.storages import Storage
 
 
@@ -32,7 +33,7 @@ class Room:
         taken = sum(left for other, left in self.left.values() if self._device(other) == device)
         free = max(disk.f_bavail * disk.f_frsize - taken, 0)
         if wanted > free:
-            raise NoRoomError(f"no room at {endpoint}: {size(free)} free, {size(wanted)} wanted")
+            raise NoRoomError(f"{NO_ROOM}{endpoint}: {size(free)} free, {size(wanted)} wanted")
 
     def _device(self, endpoint: str) -> int | None:
         """Endpoints may share a file system."""

@@ -51,8 +51,35 @@ def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> 
     site.turn()
     page = text(reader)
     assert "1 file is being copied, 2 are queued; 0 failed in the last hour." in page
-    assert page.count("the link takes 1 file at a time") == 2, "at the link and at the rule"
+    assert page.replace("<wbr>", "").count("the link from A_DISK to B_DISK takes 1 file at a time") == 2, "at the link and at the rule"
     assert f">{rule_id}</th>" in page and "copying of inputs" in page and "/jobs/77/" in page and "0 of 3" in page
+
+
+def test_why_a_link_lets_files_wait_stays_the_same_from_turn_to_turn(site: Storages) -> None:
+    configure("LINK_TRANSFERS", 2)
+    site.dataset("lab.in", "A_DISK", [f"f{n}" for n in range(6)])
+    site.rule("B_DISK", [f"f{n}" for n in range(6)])
+    said = []
+    for ended in range(5):
+        # Between two turns none is being copied; in one, as many as may be.
+        TransferRequest.objects.filter(lfn__in=[f"f{n}" for n in range(ended)]).update(status="done", ended=site.now)
+        said += [use.why for use in link_use.links(site.now)]
+        TransferRequest.objects.filter(lfn__in=[f"f{n}" for n in range(ended, ended + 2)]).update(status="active")
+        said += [use.why for use in link_use.links(site.now)]
+    busy = "the link from A_DISK to B_DISK takes 2 files at a time, and {} wait or are being copied"
+    turn = "the mover continues in its next turn"
+    assert said == [one for left in (6, 5, 4, 3) for one in [busy.format(left)] * 2] + [turn, ""]
+
+
+def test_a_file_that_is_tried_again_says_so_until_it_is(site: Storages) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1"])
+    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
+    site.rule("B_DISK", ["f1"])
+    site.turn()
+    again = TransferRequest.objects.get().next_try
+    assert again is not None
+    early, late = (link_use.links(at)[0].why for at in (site.now, again + timedelta(minutes=5)))
+    assert early == late == "1 file will be tried again: B_DISK is blacklisted for writing"
 
 
 def test_a_failure_says_its_cause(reader: Any, site: Storages) -> None:
@@ -138,7 +165,7 @@ def test_the_tab_of_a_task_shows_what_is_staged_and_copied_for_it(
     assert "Staging and transfers" in text
     assert "The task waits for 2 of 2 files from tape, none has arrived yet (as of " in text
     assert ">Staging from tape</th>" in text and ">Gathering of outputs</th>" in text
-    assert f">{gathered}</th>" in text and "the tape reads 1 file at a time" in text
+    assert f">{gathered}</th>" in text and "the tape TAPE reads 1 file at a time" in text.replace("<wbr>", "")
     assert ">0 of 2</a>" in reader.get("/data/", follow=True).content.decode()
 
 

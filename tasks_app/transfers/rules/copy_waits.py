@@ -1,0 +1,188 @@
+"""Why files do not arrive: what keeps their copies waiting, and how that is said. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from jedisite.vocabulary.words import plural
+from tasks_app.domain import job_refusal_codes as codes
+from tasks_app.domain.words import size
+
+NO_ROOM: Final = "no room at "
+IS_FULL: Final = "the destination is full"
+NO_FOLDER: Final = "the folder of "
+NO_REPLICA: Final = "no replica can be read"
+"""How the errors of copies begin that are told from others."""
+NO_DISK: Final = "no storage on disk takes files"
+NEXT_TURN: Final = "the mover continues in its next turn"
+SHOWN: Final = 3
+_BY_ITSELF: Final = ""
+_ORDER: Final = (
+    codes.COPY_WITHOUT_DISK,
+    codes.COPY_WITHOUT_SOURCE,
+    codes.COPY_STORAGE_OFF,
+    codes.COPY_STORAGE_AWAY,
+    codes.COPY_NO_ROOM,
+    codes.COPY_FAILS,
+    codes.COPY_TAPE_BUSY,
+    codes.COPY_LINK_BUSY,
+    _BY_ITSELF,
+)
+"""What is said first: what stays until somebody mends it, then what passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A link: `wanted` files are being copied over it or wait for their first attempt, `at_once` at most at a time.
+
+    mbps     that all files on it may have together; 0: any
+    drives   files that its tape reads at a time, `reads` are being read or wait for it; None: it begins at no tape
+    closed   why one of its two storages serves no transfers; "" when both do
+    """
+
+    at_once: int = 1
+    wanted: int = 0
+    mbps: float = 0.0
+    drives: int | None = None
+    reads: int = 0
+    closed: str = ""
+
+
+def why_busy(source: str, destination: str, load: Load) -> tuple[str, str]:
+    """Code and sentence of what makes files wait that no attempt has failed for; none when all of them may be copied at once.
+
+    Said of all that want to go over the link, not of what goes in this moment, it stays until the last of them has its turn.
+    """
+    is_link, is_tape = load.wanted > load.at_once, load.drives is not None and load.reads > load.drives
+    if is_tape and load.drives is not None and not (is_link and load.at_once < load.drives):
+        said = f"the tape {source} reads {plural(load.drives, 'file')} at a time"
+        return codes.COPY_TAPE_BUSY, f"{said}, and {load.reads} wait or are being read"
+    if is_link:
+        said = f"the link from {source} to {destination} takes {plural(load.at_once, 'file')} at a time"
+        return codes.COPY_LINK_BUSY, f"{said}, and {load.wanted} wait or are being copied"
+    return _BY_ITSELF, ""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Files that fare alike on a link: `way` is active, other (another request copies the file), queued, or retried.
+
+    size, copied   bytes of all of them; error, attempt: of the oldest one; again: when the first of them is tried again
+    example        the oldest one: scope and name
+    """
+
+    source: str
+    destination: str
+    way: str
+    files: int
+    size: int = 0
+    copied: int = 0
+    error: str = ""
+    attempt: int = 0
+    again: datetime | None = None
+    since: datetime | None = None
+    example: tuple[str, str] = ("", "")
+    tasks: tuple[int, ...] = ()
+
+
+class Reason(NamedTuple):
+    """Why so many files have not arrived. `code` is "" where they come by themselves; `again` says when they are tried again."""
+
+    code: str
+    files: int
+    said: str
+    again: str = ""
+    subject: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.said}; {self.again}" if self.again else self.said
+
+
+def reason_of(copies: Copies, load: Load, now: datetime, attempts: int, lacks: str = "") -> Reason:
+    """Why these files have not arrived. `lacks`: why no place of a file that has no source can be read."""
+    files, link = copies.files, f"{copies.source}:{copies.destination}"
+    if copies.way == "active":
+        pace = f", over a link that gives {load.mbps:g} MB/s in all" if load.mbps else ""
+        said = f"{size(copies.copied)} of {size(copies.size)} copied so far{pace}"
+        return Reason(_BY_ITSELF, files, said, subject=link)
+    if not copies.destination:
+        return Reason(codes.COPY_WITHOUT_DISK, files, NO_DISK)
+    again = _again(copies, now, attempts)
+    if not copies.source:
+        said = f"no replica of {copies.example[1]} can be read" + (f" ({lacks})" if lacks else "")
+        return Reason(codes.COPY_WITHOUT_SOURCE, files, said, again, copies.destination)
+    if load.closed:
+        return Reason(codes.COPY_STORAGE_OFF, files, load.closed, again, load.closed)
+    if copies.way == "other":
+        return Reason(_BY_ITSELF, files, "being copied for another job or task already", subject=link)
+    if copies.way == "queued":
+        code, said = why_busy(copies.source, copies.destination, load)
+        return Reason(code, files, said or NEXT_TURN, subject=copies.source if code == codes.COPY_TAPE_BUSY else link)
+    if copies.error.startswith(NO_FOLDER):
+        return Reason(codes.COPY_STORAGE_AWAY, files, copies.error, again, copies.error)
+    if copies.error.startswith((NO_ROOM, IS_FULL)):
+        return Reason(codes.COPY_NO_ROOM, files, copies.error, again, copies.destination)
+    said = f"the copy from {copies.source} to {copies.destination} failed: {copies.error}"
+    return Reason(codes.COPY_FAILS, files, said, again, link)
+
+
+def _again(copies: Copies, now: datetime, attempts: int) -> str:
+    """When the next attempt is, and which one it is. Waits for room or for a storage are not counted as attempts."""
+    if not copies.error:
+        return ""
+    when = "due now"
+    if copies.again is not None and copies.again > now:
+        when = f"at {copies.again.astimezone(UTC):%H:%M:%S} UTC"
+    number = f", number {copies.attempt + 1} of {attempts}," if copies.attempt else ""
+    return f"the next attempt{number} is {when}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWaits:
+    """What somebody waits for: `left` of so many files have not arrived at these places, for these reasons."""
+
+    files: int = 0
+    left: int = 0
+    places: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Of what has to be mended first; "" where the files come by themselves."""
+        return self.reasons[0].code if self.reasons else ""
+
+    @property
+    def why(self) -> str:
+        """The reasons, and of how many files each is one, where there are several."""
+        if len(self.reasons) == 1:
+            return self.reasons[0].words
+        parts = [f"{one.words} ({plural(one.files, 'file')})" for one in self.reasons[:SHOWN]]
+        if more := self.reasons[SHOWN:]:
+            parts.append(f"other reasons for {plural(sum(one.files for one in more), 'file')}")
+        return "; ".join(parts)
+
+    @property
+    def sentence(self) -> str:
+        """That the files have not arrived, and why; "" when nothing is waited for."""
+        if not self.left:
+            return ""
+        number = plural(self.left, "file") if self.left >= self.files else f"{self.left} of {self.files} files"
+        where = " and ".join(self.places) if len(self.places) < 3 else f"{len(self.places)} storages"
+        arrived = f"{number} {'has' if self.left == 1 else 'have'} not arrived" + (f" at {where}" if where else "")
+        return f"{arrived}: {self.why}" if self.reasons else arrived
+
+
+NO_COPIES: Final = CopyWaits()
+
+
+def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """What has to be mended first comes first, then what concerns most files; the same said of several links is said once."""
+    found: dict[str, Reason] = {}
+    for one in reasons:
+        same = found.get(one.words)
+        found[one.words] = one._replace(files=one.files + same.files) if same else one
+    return tuple(sorted(found.values(), key=lambda one: (_ORDER.index(one.code), -one.files, one.words)))
