@@ -47,7 +47,7 @@ INPUT_NOT_STAGED: Final = code(
     "Input is being staged",
     "input",
     "nobody",
-    "Wait until the input has been copied from tape.",
+    "Wait until the input has been copied from tape; the page Transfers shows how far that is.",
     severity="info",
 )
 INPUT_USED_UP: Final = code(

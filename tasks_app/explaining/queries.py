@@ -22,10 +22,20 @@ from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.configured import timeout_limits
 from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
+from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.domain.turns import AGENT_OF
 from tasks_app.explaining import goals
 from tasks_app.explaining.rules.gates import AT_WORK, DESTINED, NOT_PLACED, RUNS_AGAIN, WITH_ERRORS
-from tasks_app.explaining.rules.wait_facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
+from tasks_app.explaining.rules.wait_facts import (
+    NOTHING_COMES,
+    AgentFact,
+    Incoming,
+    InputFact,
+    ParentFact,
+    PilotFact,
+    VerdictFact,
+    WhyFacts,
+)
 from tasks_app.explaining.rules.wait_facts import Trouble as TroubleFact
 from tasks_app.explaining.stored_verdicts import chosen_queues
 from tasks_app.generation.wants import gone_sites
@@ -38,7 +48,7 @@ from tasks_app.lifecycle.nucleus_waits import GATHERED_TYPES, next_look
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.transfers import link_use
+from tasks_app.transfers import copy_reasons, link_use
 from tasks_app.transfers.rules.under_way import NOTHING
 
 CALLS_OF = timedelta(hours=4)
@@ -77,6 +87,7 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'f
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
     """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
 
+    Four more while jobs wait for their input, and as many while files come from tape.
     One more of a task that has a parent and no inputs yet, of one that is done, of one with a nucleus, of one with a goal, and
     while outputs are gathered.
     """
@@ -142,7 +153,9 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         goal=goal,
         lost_to_it=nothing_new.lost_to([task]).get(task.id, ""),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
-        staging=_staging(task, now),
+        staging=(staged := _staging(task, now)),
+        from_tape=incoming_of(now, TransferKind.STAGE, task_id=task.id) if staged else NOTHING_COMES,
+        incoming=incoming_of(now, TransferKind.COPY, task_id=task.id) if jobs[JobStatus.ASSIGNED] else NOTHING_COMES,
         warned=task_moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",
     )
 
@@ -170,6 +183,15 @@ def _staging(task: Task, now: datetime) -> str:
         return ""
     found = staging.progress(task.id)
     return staging_in_words(found, now.astimezone(UTC)) if found.left else ""
+
+
+def incoming_of(now: datetime, *kinds: TransferKind, **whose: int) -> Incoming:
+    """What is being brought to the task with a `task_id` or the job with a `job_id`. Four statements; one where nothing is."""
+    found = copy_reasons.copies_of(now, *kinds, **whose)
+    if not found.left:
+        return NOTHING_COMES
+    mover = Agent.objects.filter(name="mover").first()
+    return Incoming(found, _agent(mover, now) if mover is not None else None)
 
 
 def _next_look(dataset: Dataset) -> datetime | None:

@@ -19,10 +19,12 @@ from tasks_app.domain.job_errors import PAYLOAD, error_of
 from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
 from tasks_app.domain.range_jobs import BY_CHANNEL
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
+from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.explaining import merging_facts
-from tasks_app.explaining.queries import pilots_of
+from tasks_app.explaining.queries import incoming_of, pilots_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
 from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, Lacking, QueueFact, walk
+from tasks_app.explaining.rules.wait_facts import NOTHING_COMES
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
@@ -97,6 +99,9 @@ def explain(job: JobColumns, now: datetime) -> Why:
         counted_s=(now - silence[0]).total_seconds() if silence else 0.0,
         merging=merging_facts.sentence_on(job),
         outgoing=link_use.outputs_of(job_id=job.id) if job.status == JobStatus.TRANSFERRING else NOTHING,
+        incoming=incoming_of(now, TransferKind.COPY, job_id=job.id)
+        if job.status == JobStatus.ASSIGNED
+        else NOTHING_COMES,
         lacking=_lacking(job, site) if waits and site else Lacking(),
         not_begun=_not_begun(job, reached),
     )

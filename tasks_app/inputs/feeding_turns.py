@@ -25,7 +25,7 @@ from tasks_app.inputs.released_files import release_scouts
 from tasks_app.inputs.rules.block_warnings import asks_for_blocks, block_warning
 from tasks_app.inputs.rules.event_warnings import asks_by_events, event_warning
 from tasks_app.inputs.rules.feeding_ends import FeedingEnd, Master, feeding_end
-from tasks_app.inputs.rules.staged import staging_in_words
+from tasks_app.inputs.rules.staged import STAGES
 from tasks_app.lifecycle import claims, task_moves
 from tasks_app.lifecycle.nucleus_waits import needs_nucleus
 from tasks_app.models import Dataset, File, Task
@@ -59,7 +59,7 @@ def feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
         # A task that is made of the same job again and again learns nothing from scouts.
         release_scouts(task_id, fence, skip=bool(task.raw.get("periodic")))
         if task.status == TaskStatus.DEFINED:
-            return _begin_schedule(task, now) if task.raw.get("periodic") else _conclude(task, now)
+            return _begin_schedule(task, now) if task.raw.get("periodic") else _conclude(task)
     except NotThereYetError as exc:
         return _wait(task, exc)
     except NothingToDoError as exc:
@@ -90,7 +90,7 @@ def _keep_consistent(task: Feeding) -> None:
     changes.keep_consistent(task.id, task.fence, consistent)
 
 
-def _conclude(task: Feeding, now: datetime) -> bool:
+def _conclude(task: Feeding) -> bool:
     """Whether jobs can be made now: the task is ready; or it waits, with a sentence, for its inputs to grow."""
     masters = [d for d in inputs_of(task.id) if d.master_id is None]
     numbers = [Master(d.files, d.files_to_be_used, d.files_used, d.state == "mutable") for d in masters]
@@ -104,10 +104,12 @@ def _conclude(task: Feeding, now: datetime) -> bool:
     if end == FeedingEnd.AWAITS_FILES:
         growing = [d for d in masters if d.state == "mutable"]
         if staging.is_to_wait(task):
-            reason = staging_in_words(staging.progress(task.id), now)
+            left = staging.progress(task.id).left
+            reason = f"{plural(left, 'file has', 'files have')} to come from tape"
             to = TaskStatus.STAGING
+            # What stays until it goes on names no numbers, which change: pages ask for those of now.
             task_moves.move_task(
-                task.id, to, by=ME, reason=reason, remember=True, fence=task.fence, error_dialog=reason
+                task.id, to, by=ME, reason=reason, remember=True, fence=task.fence, error_dialog=STAGES
             )
             return True
         claims.release_task(task.id, task.fence, note=what_is_awaited(task, growing))

@@ -181,14 +181,14 @@ def progress(task_id: int) -> Progress:
     with hot_cursor() as cursor:
         cursor.execute(
             """SELECT coalesce(sum(r.files), 0), coalesce(sum(r.files - r.files_done - r.files_failed), 0), min(r.created),
-                      clock_timestamp(), coalesce(bool_or(r.destination = ''), false)
+                      clock_timestamp()
                  FROM transfer_rules r WHERE r.jeditaskid = %s AND r.kind = 'stage'
                                                                AND r.status <> 'cancelled'""",
             [task_id],
         )
         row = cursor.fetchone()
         assert row is not None
-        files, left, since, now, is_without = row
+        files, left, since, now = row
         if not left:
             return Progress(int(files), 0, 0.0)
         begin = max(since, now - RATE_OVER)
@@ -199,9 +199,7 @@ def progress(task_id: int) -> Progress:
         )
         row = cursor.fetchone()
     minutes = max((now - begin).total_seconds() / 60, 1.0)
-    return Progress(
-        int(files), int(left), (row[0] if row else 0) / minutes, has_no_disk=is_without, is_new=since > now - RATE_OVER
-    )
+    return Progress(int(files), int(left), (row[0] if row else 0) / minutes, is_new=since > now - RATE_OVER)
 
 
 def tasks_to_settle() -> list[int]:

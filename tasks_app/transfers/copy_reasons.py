@@ -85,9 +85,7 @@ def all_copies(now: datetime) -> list[tuple[Copies, Reason]]:
 def _copies(cursor: psycopg.Cursor[Any], whose: str, values: Mapping[str, Any]) -> list[Copies]:
     patterns = {"rooms": texts((f"{NO_ROOM}%", f"{IS_FULL}%")), "folder": f"{NO_FOLDER}%", "most": MOST_TASKS}
     cursor.execute(_COPIES.format(whose=whose), {**values, **patterns})
-    return [
-        Copies(*row, example=(scope, lfn), tasks=tuple(tasks or ())) for *row, scope, lfn, tasks in cursor.fetchall()
-    ]
+    return [Copies(*(*row[:10], row[10:12], tuple(row[12] or ()))) for row in cursor.fetchall()]
 
 
 def _reasons(cursor: psycopg.Cursor[Any], found: Sequence[Copies], now: datetime) -> list[tuple[Copies, Reason]]:

@@ -15,11 +15,9 @@ from tasks_app.domain.task_commands import COMMANDS, TaskCommand
 from tasks_app.domain.turns import AGENT_OF
 from tasks_app.explaining.rules.answers import Gate
 from tasks_app.explaining.rules.run_gates import NAMED, at_queues, by_activation, by_pilots, by_running, by_scouts
-from tasks_app.explaining.rules.wait_facts import AgentFact, WhyFacts
+from tasks_app.explaining.rules.wait_facts import WhyFacts
 
 T = TaskStatus
-LATE_PERIODS: Final = 10
-"""An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
 DESTINED: Final = (
     "they go to the destination that the task names, else to the storage to which the queue writes that makes them"
@@ -56,7 +54,7 @@ def _turns(facts: WhyFacts) -> Gate:
     if facts.status in TASK_FINAL:
         return Gate("turns", title, "yes", "", "no agent has put it aside")
     agent = facts.agent if not facts.waits_for_jobs else None
-    late = _overdue(agent) if agent is not None else ""
+    late = agent.overdue if agent is not None else ""
     if trouble is None and agent is not None and late:
         # Said first: what is known of the other gates is from before.
         return Gate(
@@ -113,8 +111,9 @@ def _inputs(facts: WhyFacts) -> Gate:
             "inputs", title, "no", refusal_codes.TASK_NOT_REFINED, f"the task is {facts.status}", facts.state_since
         )
     if facts.status in STAGING:
-        sentence = facts.staging or facts.error_dialog or f"the task is {facts.status}"
-        return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_STAGED, sentence, facts.state_since)
+        sentence = _staged(facts) or facts.error_dialog or f"the task is {facts.status}"
+        code = facts.from_tape.code(refusal_codes.INPUT_NOT_STAGED)
+        return Gate("inputs", title, "no", code, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
     parent = facts.parent
     if unread and parent is not None and not parent.has_ended:
@@ -140,8 +139,13 @@ def _inputs(facts: WhyFacts) -> Gate:
     units = ("part of the work is", "parts of the work are") if facts.reads_nothing else ("file is", "files are")
     says = f"{left} of {plural(files, *units)} left for jobs" if files else "the task needs no input"
     if facts.staging:
-        says += f"; it {facts.staging}"
+        says += f"; it {_staged(facts)}"
     return Gate("inputs", title, "yes", "", f"{says}, {plural(missing, 'is', 'are')} missing" if missing else says)
+
+
+def _staged(facts: WhyFacts) -> str:
+    """How far staging is, and what holds it up; "" where nothing is staged."""
+    return "; ".join(filter(None, (facts.staging, facts.from_tape.why))) if facts.staging else ""
 
 
 def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
@@ -149,7 +153,8 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
     if facts.waits_for_jobs:
         return Gate("inputs", title, "yes", "", f"{_all_in_jobs(files - facts.held)} in jobs or done")
     if facts.staging:
-        return Gate("inputs", title, "no", refusal_codes.INPUT_NOT_STAGED, facts.staging, facts.state_since)
+        code = facts.from_tape.code(refusal_codes.INPUT_NOT_STAGED)
+        return Gate("inputs", title, "no", code, _staged(facts), facts.state_since)
     if facts.held:
         sentence = f"the scouts have ended and are judged next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
@@ -200,9 +205,8 @@ def _agent(facts: WhyFacts) -> Gate:
     title, agent = "An agent handles the task", facts.agent
     if agent is None:
         return Gate("agent", title, "not asked", "", f"no agent handles tasks in the state {facts.status}")
-    overdue = _overdue(agent)
     if agent.paused:
-        return Gate("agent", title, "no", refusal_codes.AGENT_PAUSED, overdue)
+        return Gate("agent", title, "no", refusal_codes.AGENT_PAUSED, agent.overdue)
     if agent.errors_in_a_row:
         failed = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}"
         sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
@@ -210,20 +214,11 @@ def _agent(facts: WhyFacts) -> Gate:
     if agent.silent_s is None:
         sentence = f"the agent {agent.name} has never run, but should run every {agent.period_s:g} s"
         return Gate("agent", title, "no", refusal_codes.AGENT_LATE, sentence)
-    if overdue:
-        return Gate("agent", title, "no", refusal_codes.AGENT_LATE, overdue)
+    if agent.overdue:
+        return Gate("agent", title, "no", refusal_codes.AGENT_LATE, agent.overdue)
     claimed = f"{facts.claimed_by} works on it" if facts.claimed_by else ""
     says = (agent.last_pass, agent.next_pass, claimed)
     return Gate("agent", title, "yes", "", "; ".join(filter(None, says)))
-
-
-def _overdue(agent: AgentFact) -> str:
-    """That an agent is paused, or has run and does so no more; "" for others."""
-    if agent.paused:
-        return f"the agent {agent.name} is paused {agent.pause}".rstrip()
-    if agent.silent_s is None or agent.silent_s <= max(LATE_PERIODS * agent.period_s, 60):
-        return ""
-    return f"the agent {agent.name} ended its last pass {agent.silent_s:.0f} s ago, but should run every {agent.period_s:g} s"
 
 
 def _nucleus(facts: WhyFacts) -> Gate:

@@ -13,7 +13,7 @@ from tasks_app.attention.rules.findings import hours
 from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Answer, Gate
-from tasks_app.explaining.rules.wait_facts import PilotFact, no_pilot_came, pilot_command
+from tasks_app.explaining.rules.wait_facts import NOTHING_COMES, Incoming, PilotFact, no_pilot_came, pilot_command
 from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
 J = JobStatus
@@ -109,6 +109,7 @@ class JobFacts:
     counted_s: float = 0.0
     merging: str = ""
     outgoing: UnderWay = NOTHING
+    incoming: Incoming = NOTHING_COMES
     lacking: Lacking = field(default_factory=Lacking)
     not_begun: str = ""
 
@@ -171,14 +172,9 @@ def _activated(facts: JobFacts) -> Gate:
         said = f"job {number}, which builds its library, is {status}"
         return Gate(name, title, "no", job_refusal_codes.JOB_WAITS_FOR_LIBRARY, said, facts.since)
     if facts.status == J.ASSIGNED:
-        return Gate(
-            name,
-            title,
-            "no",
-            job_refusal_codes.JOB_WAITS_FOR_INPUT,
-            f"its input is brought to {facts.site}",
-            facts.since,
-        )
+        said = facts.incoming.sentence("of its input") or f"its input is brought to {facts.site}"
+        code = facts.incoming.code(job_refusal_codes.JOB_WAITS_FOR_INPUT)
+        return Gate(name, title, "no", code, said, facts.since)
     return Gate(name, title, "no", refusal_codes.JOBS_NOT_ACTIVATED, f"the job is {facts.status}", facts.since)
 
 

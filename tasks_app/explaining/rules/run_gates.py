@@ -27,8 +27,11 @@ def by_activation(facts: WhyFacts) -> Gate:
         if lacking := jobs.get("assigned", 0):
             their = "for its input" if lacking == 1 else "for their input"
             sentence = f"{waits(lacking, 'job')} {their} to be brought to the site; none is activated"
+            if coming := facts.incoming.sentence():
+                sentence += f"; {coming}"
             if lacking == waiting:
-                return Gate("activated", title, "no", job_refusal_codes.JOB_WAITS_FOR_INPUT, sentence)
+                code = facts.incoming.code(job_refusal_codes.JOB_WAITS_FOR_INPUT)
+                return Gate("activated", title, "no", code, sentence)
         return Gate("activated", title, "no", refusal_codes.JOBS_NOT_ACTIVATED, sentence)
     sentence = "no job of the task is open"
     if facts.status in TASK_GENERATING and facts.verdict is not None and facts.verdict.chosen and facts.error_dialog:

@@ -10,14 +10,18 @@ from typing import Final
 
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
-from tasks_app.attention.rules.findings import hours
+from tasks_app.attention.rules.findings import hours, in_a_row
+from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
+from tasks_app.transfers.rules.copy_waits import NO_COPIES, CopyWaits
 from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
 
 ASKS_NOW_S: Final = 90.0
 """Free pilots ask several times a minute, and their calls are written seconds later: when none has for so long, none asks now."""
 AT_WORK_S: Final = 3 * 3600
 """Pilots that run jobs ask for the next one when these end."""
+LATE_PERIODS: Final = 10
+"""An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 _CLOSED: Final = frozenset({"offline", "paused"})
 
 
@@ -82,12 +86,55 @@ class AgentFact:
         return said
 
     @property
+    def overdue(self) -> str:
+        """That it is paused, or has run and does so no more; "" for others."""
+        if self.paused:
+            return f"the agent {self.name} is paused {self.pause}".rstrip()
+        if self.silent_s is None or self.silent_s <= max(LATE_PERIODS * self.period_s, 60):
+            return ""
+        return f"the agent {self.name} ended its last pass {self.silent_s:.0f} s ago, but should run every {self.period_s:g} s"
+
+    @property
+    def halted(self) -> str:
+        """That it does not work: it is overdue, or fails; "" for others."""
+        if self.overdue or not self.errors_in_a_row:
+            return self.overdue
+        return f"the agent {self.name} has failed {in_a_row(self.errors_in_a_row)}: {self.last_error}"
+
+    @property
     def next_pass(self) -> str:
         if self.holder:
             return f"a pass runs now on {self.holder}"
         if self.due_s is None:
             return ""
         return f"the next is due in {self.due_s:.0f} s" if self.due_s >= 1 else "the next is due now"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Inputs on their way to a job or a task, and the agent that copies them; None where none are, or it is not known."""
+
+    copies: CopyWaits = NO_COPIES
+    mover: AgentFact | None = None
+
+    def code(self, otherwise: str) -> str:
+        """Of what has to be mended first; `otherwise` where the files come by themselves."""
+        if self.mover is not None and self.mover.halted:
+            return refusal_codes.AGENT_PAUSED if self.mover.paused else refusal_codes.AGENT_LATE
+        return self.copies.code or otherwise
+
+    @property
+    def why(self) -> str:
+        """What holds the files up, or how far they are; "" where nothing is on its way."""
+        return (self.mover.halted if self.mover is not None else "") or self.copies.why
+
+    def sentence(self, whose: str = "") -> str:
+        """That files have not arrived, and why; "" where nothing is on its way."""
+        left = self.copies.left_in_words(whose)
+        return f"{left}: {self.why}" if left and self.why else left
+
+
+NOTHING_COMES: Final = Incoming()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +295,9 @@ class WhyFacts:
     """How far it is from its goal; "" without one."""
     staging: str = ""
     """How many of its files are still to come from tape, and how fast they do; "" when none is."""
+    from_tape: Incoming = NOTHING_COMES
+    incoming: Incoming = NOTHING_COMES
+    """What is copied from tape for the task, and to where its jobs wait for it."""
     warned: str = ""
     """What was doubted of it when it was submitted, and of its input; only of one that is done."""
 

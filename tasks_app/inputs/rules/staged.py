@@ -11,6 +11,7 @@ from tasks_app.domain.transfer_states import ReplicaStatus
 
 RATE_OVER: Final = timedelta(minutes=10)
 """How many files arrive a minute is measured over the last of so much time."""
+STAGES: Final = "waits for files from tape"
 
 
 class Disk(NamedTuple):
@@ -24,14 +25,12 @@ class Disk(NamedTuple):
 class Progress:
     """Files that a task has had staged, those that are still to come, and how many arrive a minute.
 
-    is_new        the first was asked for less than that time ago
-    has_no_disk   some of them have no destination, because no storage on disk takes files
+    is_new   the first was asked for less than RATE_OVER ago
     """
 
     files: int
     left: int
     a_minute: float
-    has_no_disk: bool = False
     is_new: bool = False
 
 
@@ -59,6 +58,4 @@ def staging_in_words(progress: Progress, now: datetime) -> str:
         speed = "none has arrived yet"
     else:
         speed = f"none arrived in the last {RATE_OVER.total_seconds() / 60:.0f} minutes"
-    if progress.has_no_disk:
-        speed += "; no storage on disk takes files"
     return f"waits for {progress.left} of {progress.files} files from tape, {speed} (as of {now:%H:%M:%S} UTC)"

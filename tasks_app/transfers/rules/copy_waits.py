@@ -59,10 +59,10 @@ def why_busy(source: str, destination: str, load: Load) -> tuple[str, str]:
     is_link, is_tape = load.wanted > load.at_once, load.drives is not None and load.reads > load.drives
     if is_tape and load.drives is not None and not (is_link and load.at_once < load.drives):
         said = f"the tape {source} reads {plural(load.drives, 'file')} at a time"
-        return codes.COPY_TAPE_BUSY, f"{said}, and {load.reads} wait or are being read"
+        return codes.COPY_TAPE_BUSY, f"{said}, and has {load.reads} to read"
     if is_link:
         said = f"the link from {source} to {destination} takes {plural(load.at_once, 'file')} at a time"
-        return codes.COPY_LINK_BUSY, f"{said}, and {load.wanted} wait or are being copied"
+        return codes.COPY_LINK_BUSY, f"{said}, and has {load.wanted} to copy"
     return _BY_ITSELF, ""
 
 
@@ -165,15 +165,14 @@ class CopyWaits:
             parts.append(f"other reasons for {plural(sum(one.files for one in more), 'file')}")
         return "; ".join(parts)
 
-    @property
-    def sentence(self) -> str:
-        """That the files have not arrived, and why; "" when nothing is waited for."""
+    def left_in_words(self, whose: str = "") -> str:
+        """That so many files `whose` they are, such as "of its input", have not arrived; "" when all have."""
         if not self.left:
             return ""
         number = plural(self.left, "file") if self.left >= self.files else f"{self.left} of {self.files} files"
         where = " and ".join(self.places) if len(self.places) < 3 else f"{len(self.places)} storages"
-        arrived = f"{number} {'has' if self.left == 1 else 'have'} not arrived" + (f" at {where}" if where else "")
-        return f"{arrived}: {self.why}" if self.reasons else arrived
+        arrived = f"{'has' if self.left == 1 else 'have'} not arrived" + (f" at {where}" if where else "")
+        return " ".join(filter(None, (number, whose, arrived)))
 
 
 NO_COPIES: Final = CopyWaits()

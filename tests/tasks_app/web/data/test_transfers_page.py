@@ -51,7 +51,9 @@ def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> 
     site.turn()
     page = text(reader)
     assert "1 file is being copied, 2 are queued; 0 failed in the last hour." in page
-    assert page.replace("<wbr>", "").count("the link from A_DISK to B_DISK takes 1 file at a time") == 2, "at the link and at the rule"
+    assert page.replace("<wbr>", "").count("the link from A_DISK to B_DISK takes 1 file at a time") == 2, (
+        "at the link and at the rule"
+    )
     assert f">{rule_id}</th>" in page and "copying of inputs" in page and "/jobs/77/" in page and "0 of 3" in page
 
 
@@ -66,7 +68,7 @@ def test_why_a_link_lets_files_wait_stays_the_same_from_turn_to_turn(site: Stora
         said += [use.why for use in link_use.links(site.now)]
         TransferRequest.objects.filter(lfn__in=[f"f{n}" for n in range(ended, ended + 2)]).update(status="active")
         said += [use.why for use in link_use.links(site.now)]
-    busy = "the link from A_DISK to B_DISK takes 2 files at a time, and {} wait or are being copied"
+    busy = "the link from A_DISK to B_DISK takes 2 files at a time, and has {} to copy"
     turn = "the mover continues in its next turn"
     assert said == [one for left in (6, 5, 4, 3) for one in [busy.format(left)] * 2] + [turn, ""]
 
