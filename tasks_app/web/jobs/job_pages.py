@@ -21,7 +21,7 @@ from tasks_app.ddm.fetching import is_made
 from tasks_app.ddm.log_reading import LOOKS, TooManyLogReads
 from tasks_app.domain.job_errors import error_of
 from tasks_app.domain.states import JOB_FINAL, JobStatus
-from tasks_app.explaining import merging_facts
+from tasks_app.explaining import merging_facts, time_split
 from tasks_app.explaining.why_job import builder_of
 from tasks_app.lists import job_columns as columns
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
@@ -98,6 +98,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "walltime_s": columns.walltime_s(job.__dict__, now),
         "efficiency": columns.efficiency_percent(job.__dict__, now),
         "queued_s": columns.queued_s(job.__dict__, now),
+        "time_split": time_split.of_job(job, now),
         "final": job.status in JOB_FINAL,
         "has_log": job.status in _HAS_LOG,
         "seconds": REFRESH_S,

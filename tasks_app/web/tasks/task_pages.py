@@ -15,7 +15,7 @@ from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity.callers import Right, caller_of, needs
 from tasks_app.domain import progress
 from tasks_app.domain.states import TASK_FINAL, JobStatus
-from tasks_app.explaining import goals
+from tasks_app.explaining import goals, time_split
 from tasks_app.explaining.stored_verdicts import QueueSkip, by_queue
 from tasks_app.failures.error_queries import error_groups
 from tasks_app.inputs import removed_files
@@ -89,6 +89,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         archived = JobArchive.objects.filter(task_id=task_id, status=JobStatus.FAILED)
         done = replace(done, tried=archived.exists())
     last = log[0] if log else None
+    now = timezone.now()
     facts = sentences.TaskFacts(
         status=task.status,
         progress=done,
@@ -127,7 +128,8 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
         "buttons": command_buttons.buttons(task, caller_of(request)),
         "seconds": REFRESH_S,
-        "now": timezone.now(),
+        "time_split": time_split.of_task(task, now),
+        "now": now,
     }
     return render(request, "tasks_app/task_page.html", context)
 
