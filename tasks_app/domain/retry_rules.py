@@ -217,11 +217,14 @@ class ErrorClass:
 
 
 ENDED_WITH_SERVICE: Final = "Its pilot ended with the local workers that had started it"
+GIVEN_UP: Final = "The node was given up"
 SITE_ENDS: Final = (
     ErrorClass("pilot", 1201, "site_end"),
     ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SERVICE),
+    ErrorClass("jobdispatcher", 100, "site_end", GIVEN_UP),
 )
-"""A pilot that was told to end while a job ran, and one that the end of its local workers, or of the whole site, took with it."""
+"""A pilot that was told to end while a job ran, one that the end of its local workers, or of the whole site, took with it, and
+one whose node people have given up."""
 
 
 def site_end(errors: Iterable[JobError]) -> ErrorClass | None:

@@ -15,6 +15,9 @@ class Workflow(models.Model):
     definition = models.JSONField(help_text="the document, as `manage.py workflow schema` describes it")
     container = models.CharField(max_length=255, blank=True, help_text="where all files of the workflow come together")
     submitted = models.DateTimeField(db_default=Now())
+    restarts = models.JSONField(
+        default=dict, help_text="limits of restarts by reason; empty when `any` is the only one, which attempts count"
+    )
 
     class Meta:
         db_table = "workflows"

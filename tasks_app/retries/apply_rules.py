@@ -30,6 +30,7 @@ from tasks_app.domain.retry_rules import (
 )
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.offered import MERGES
+from tasks_app.retries.package_history import histories
 from tasks_app.retries.rules.memory import LEAST_MERGE_MB, JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.retries.rules.rule_effects import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 
@@ -87,7 +88,7 @@ _FIND = f"""
 WITH known AS (SELECT errorsource, errorcode FROM retry_rules
                UNION SELECT errorsource, errorcode FROM error_classes WHERE active AND errorclass = 'system'
                UNION VALUES {", ".join(f"('{one.error_source}', {one.error_code})" for one in SITE_ENDS)})
-SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
+SELECT j.pandaid, j.jeditaskid, coalesce(e.errors, '[]'), j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents,
        coalesce(j.processingtype = '{MERGES}', false)
@@ -96,12 +97,15 @@ SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workque
               bool_or((v.component, CASE WHEN v.code ~ '^-?[0-9]{{1,10}}$' THEN v.code::bigint END)
                       IN (SELECT errorsource, errorcode FROM known)) AS hit
          FROM {ERRORS_OF_J} v) e
- WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL) ORDER BY j.pandaid
+ WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL OR EXISTS (
+       SELECT FROM workflow_packages p JOIN workflows w ON w.id = p.workflow_id
+        WHERE p.jeditaskid = j.jeditaskid AND w.restarts <> '{{}}')) ORDER BY j.pandaid
 """
 
 
 def find(cursor: psycopg.Cursor[Any], failed: Sequence[int], *, every: bool = False) -> Failures:
-    """The jobs among `failed` whose errors a rule or a class knows, or `every` one with errors. These must be written."""
+    """The jobs among `failed` whose errors a rule or a class knows, those of workflows that limit restarts by reason, or `every`
+    one with errors. These must be written."""
     if not failed:
         return Failures()
     cursor.execute(_FIND, [numbers(failed), every])
@@ -191,13 +195,15 @@ def _apply(
     merges = failed[0].merges
     files = _files_of(cursor, task_id, [row.job_id for row in failed], merges)
     task = _task_of(cursor, task_id, book, merges)
+    history = histories(cursor, [row.job_id for row in failed], task.restarts)
     written = _Written()
     raised_before, raised_now = task.raised, 0
     for row in failed:
         own = files.get(row.job_id, [])
         fresh = sum((f.file.ram_mb or 0) <= task.memory.ram for f in own)
         raised = replace(raised_before, raised=raised_before.raised + raised_now + fresh)
-        decision = decide(_job_of(row, own), replace(task, raised=raised), book.rules, book.classes, now)
+        job = _job_of(row, own, history.get(row.job_id, {}))
+        decision = decide(job, replace(task, raised=raised), book.rules, book.classes, now)
         _collect(written, row, own, decision, task.rule)
         if any(change.ram_mb is not None for change in decision.files):
             raised_now += fresh
@@ -245,18 +251,22 @@ def _task_of(cursor: psycopg.Cursor[Any], task_id: int, book: RuleBook, merges: 
         """SELECT splitrule, coalesce(ramcount, 0), coalesce(ramunit, 'MB'), coalesce(baseramcount, 0), cputime,
                   coalesce(cputimeunit, 'HS06sPerEvent'), coalesce(cpuefficiency, 90), coalesce(basewalltime, 0),
                   EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = %(task)s AND j.jobstatus = 'finished'
-                             AND j.prodsourcelabel IS DISTINCT FROM 'panda'), mergeramcount, mergeramunit
+                             AND j.prodsourcelabel IS DISTINCT FROM 'panda'), mergeramcount, mergeramunit,
+                  (SELECT w.restarts::json FROM workflow_packages p JOIN workflows w ON w.id = p.workflow_id
+                    WHERE p.jeditaskid = %(task)s LIMIT 1)
              FROM jedi_tasks WHERE jeditaskid = %(task)s""",
         {"task": task_id},
     )
     row = cursor.fetchone()
     assert row is not None, f"there is no task {task_id}"
-    rule, ram, unit, base, cpu_time, cpu_unit, efficiency, base_s, finished, merge_ram, merge_unit = row
+    rule, ram, unit, base, cpu_time, cpu_unit, efficiency, base_s, finished, merge_ram, merge_unit, restarts = row
     needs = MemoryNeeds(merge_ram or LEAST_MERGE_MB, merge_unit or "MB") if merges else MemoryNeeds(ram, unit, base)
     raised = RaisedFiles()
     if any(rule.action in MEMORY_ACTIONS for rule in book.rules):
         raised = _raised_unmerged(cursor, task_id, needs.ram) if merges else _raised(cursor, task_id, ram)
-    return RetryTask(SplitRule.parse(rule), needs, raised, cpu_time, cpu_unit, efficiency, base_s, finished, merges)
+    return RetryTask(
+        SplitRule.parse(rule), needs, raised, cpu_time, cpu_unit, efficiency, base_s, finished, merges, restarts or {}
+    )
 
 
 def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
@@ -286,12 +296,13 @@ def _raised_unmerged(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> Rai
     return RaisedFiles(*row) if row else RaisedFiles()
 
 
-def _job_of(row: FailedRow, files: Sequence[_FileRow]) -> FailedJob:
+def _job_of(row: FailedRow, files: Sequence[_FileRow], history: Mapping[str, int]) -> FailedJob:
     memory = JobMemory(row.memory_mb or 0, row.cores, row.max_pss_kb)
     return FailedJob(
         tuple(JobError(*error) for error in row.errors),
         tuple(f.file for f in files),
         Circumstances(row.architecture, row.release, row.work_queue_id),
+        history,
         memory,
         row.walltime_s,
         row.core_power or 10.0,

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db.models import Q
 
+from tasks_app.domain.failure_reasons import history_of, reasons_of
 from tasks_app.domain.job_errors import ALL_FIELDS, JobError, error_of
+from tasks_app.domain.states import JobStatus
 from tasks_app.models import File, Job, JobArchive, JobFile, Workflow, WorkflowPackage
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.workflows.package_facts import PackageFact
+from tasks_app.workflows.package_facts import PackageFact, package_facts
 from tasks_app.workflows.rules.definition import Acquisition
 from tasks_app.workflows.rules.implied_graph import Graph, Node
 from tasks_app.workflows.rules.package_states import ENDED, PackageStatus
-from tasks_app.workflows.submitting_workflows import names_of
+from tasks_app.workflows.submitting_workflows import definition_of, names_of
 
 MOST_JOBS: Final = 500
 """Jobs of a line that are shown, the newest ones."""
@@ -54,6 +56,11 @@ class Try:
             return None
         return (self.ended - self.started).total_seconds()
 
+    @property
+    def reason(self) -> str:
+        """The narrowest reason by which restarts may be limited; "" of a job that has not failed."""
+        return reasons_of(self.error)[0] if self.status == JobStatus.FAILED else ""
+
 
 @dataclass(frozen=True, slots=True)
 class InputOf:
@@ -74,9 +81,18 @@ class OutputOf:
     readers: Sequence[Node]
 
 
+class Limit(NamedTuple):
+    """How many failures of a package count for a reason, and how many of them are restarted."""
+
+    reason: str
+    failures: int
+    restarts: int
+
+
 @dataclass(frozen=True, slots=True)
 class PackageStory:
-    """`waits_for`: packages that have not ended and that it waits for, with their states."""
+    """`waits_for`: packages that have not ended and that it waits for, with their states. `limits`: of each reason that
+    its workflow restarts packages for."""
 
     node: Node
     fact: PackageFact
@@ -86,6 +102,11 @@ class PackageStory:
     outputs: Sequence[OutputOf]
     more_outputs: int
     waits_for: Sequence[tuple[Node, PackageStatus]]
+    limits: Sequence[Limit]
+
+    @property
+    def failed_tries(self) -> list[Try]:
+        return [job for job in self.tries if job.status == JobStatus.FAILED]
 
 
 def story_of(
@@ -119,9 +140,25 @@ def story_of(
                 outputs,
                 max(len(node.outputs) - MOST_FILES, 0),
                 waits,
+                _limits(workflow, own),
             )
         )
     return found
+
+
+def story_of_package(workflow: Workflow, path: str) -> PackageStory:
+    """One package. Raises ParamErrors when the definition of its workflow is refused today."""
+    _, graph = definition_of(workflow)
+    node = next(node for node in graph.nodes if node.path == path)
+    (story,) = story_of(workflow, graph, package_facts(workflow), [node])
+    return story
+
+
+def _limits(workflow: Workflow, tries: Sequence[Try]) -> list[Limit]:
+    limits = workflow.definition.get("restarts", {})
+    failures = [[job.error] if job.error else [] for job in tries if job.status == JobStatus.FAILED]
+    counts = history_of(failures, limits)
+    return [Limit(reason, counts.get(reason, 0), limit) for reason, limit in sorted(limits.items())]
 
 
 def _input(graph: Graph, facts: Sequence[PackageFact], node: Node, at: int) -> InputOf:

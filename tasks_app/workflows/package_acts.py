@@ -13,7 +13,9 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.database.sql import hot_cursor
 from jedisite.identity.callers import Caller
+from tasks_app.domain.failure_reasons import PLATFORM
 from tasks_app.domain.job_timeouts import LOST_HEARTBEAT
+from tasks_app.domain.retry_rules import GIVEN_UP
 from tasks_app.domain.states import TASK_FINAL, JobStatus
 from tasks_app.models import Task, Workflow
 from tasks_app.outcomes.job_outcome import Outcome
@@ -21,7 +23,7 @@ from tasks_app.outcomes.outcomes import book
 from tasks_app.outcomes.recovery import lock
 from tasks_app.upkeep.subjob_kills import kill_subjobs
 from tasks_app.workflows.package_facts import PackageFact, package_facts
-from tasks_app.workflows.rules.package_states import AT_WORK, PLATFORM, on_dead_node
+from tasks_app.workflows.rules.package_states import AT_WORK, on_dead_node
 from tasks_app.workflows.submitting_workflows import held_workflow
 from tasks_app.workflows.workflow_acts import Acted, CannotActError, retry_packages
 
@@ -111,7 +113,7 @@ def _restart(
 ) -> Acted:
     """The jobs on a node are lost: they end now, as nobody there would hear of a kill. That uses up no attempt."""
     if not preview:
-        said = f"{PLATFORM}: the node {node} was given up by {caller.name}" + (f": {reason}" if reason else "")
+        said = f"{GIVEN_UP} by {caller.name} ({PLATFORM}): {node}" + (f": {reason}" if reason else "")
         outcomes = [
             Outcome(
                 fact.job_id,
@@ -120,7 +122,6 @@ def _restart(
                 *LOST_HEARTBEAT,
                 said[:500],
                 by=caller.name[:128],
-                spares_attempt=True,
             )
             for fact in chosen
             if fact.job_id is not None

@@ -12,6 +12,7 @@ from jedisite import audit
 from jedisite.identity.callers import Caller
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import Maker
+from tasks_app.domain.failure_reasons import ANY
 from tasks_app.models import Workflow, WorkflowPackage
 from tasks_app.params.faults import Faults, FieldError, ParamErrors
 from tasks_app.submission import submitting
@@ -37,7 +38,10 @@ def submit_workflow(document: object, caller: Caller) -> Workflow:
     faults = Faults()
     check_runnable(definition, caller.name, faults)
     faults.raise_if_any()
-    workflow = Workflow.objects.create(name=definition.name, owner=caller.name, definition=as_document(definition))
+    by_reason = dict(definition.restarts) if set(definition.restarts) - {ANY} else {}
+    workflow = Workflow.objects.create(
+        name=definition.name, owner=caller.name, definition=as_document(definition), restarts=by_reason
+    )
     audit.record(caller.name, "submit", "workflow", workflow.pk)
     WorkflowPackage.objects.bulk_create(
         [WorkflowPackage(workflow=workflow, path=node.path, software=node.package.software) for node in graph.nodes],

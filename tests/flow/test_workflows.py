@@ -162,7 +162,7 @@ def test_what_cannot_be_done_here_is_refused_at_once_and_writes_nothing() -> Non
     text = """
     job wishes
     originator eve
-    restart looping 1
+    restart loops 1
     stage
     line
       binary A sam cpu 20
@@ -182,7 +182,7 @@ def test_what_cannot_be_done_here_is_refused_at_once_and_writes_nothing() -> Non
     fields = {error.field.rpartition(".")[2] for error in caught.value.errors}
     assert fields == {
         "originator",
-        "looping",
+        "loops",
         "early_start",
         "run",
         "sam",

@@ -154,6 +154,11 @@ urlpatterns = [
         WorkflowPackageViewSet.as_view(LIST),
         name="workflow-packages",
     ),
+    path(
+        "api/v2/workflows/<bigint:workflow_id>/packages/<bigint:pk>/",
+        WorkflowPackageViewSet.as_view(ONE),
+        name="workflow-package",
+    ),
     path("api/v2/workflows/<bigint:pk>/commands/", WorkflowCommandViewSet.as_view(CREATE), name="workflow-commands"),
     path("api/v2/work-queues/", grid_resources.WorkQueueViewSet.as_view(LIST), name="work-queues"),
     path("api/v2/attention/", AttentionViewSet.as_view(LIST), name="attention"),

@@ -22,6 +22,7 @@ from tasks_app.params.acts import HIGHEST_PRIORITY
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.line_stories import story_of_package
 from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
 from tasks_app.workflows.package_facts import package_facts
@@ -196,6 +197,36 @@ class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
         fields = ["id", "path", "software", "task_id", "boundary", "is_canceled"]
 
 
+class FailureSerializer(serializers.Serializer[Any]):
+    """A job that had the package and failed: when, where and why."""
+
+    job_id = serializers.IntegerField(source="id")
+    ended = serializers.DateTimeField(allow_null=True)
+    site = serializers.CharField(help_text="queue of the job")
+    node = serializers.CharField(help_text="the machine, as its pilot names it")
+    reason = serializers.CharField(help_text="the narrowest reason by which restarts can be limited")
+    error = serializers.CharField(source="error.sentence", default="")
+
+
+class LimitSerializer(serializers.Serializer[Any]):
+    """A reason for which the workflow restarts packages."""
+
+    reason = serializers.CharField()
+    failures = serializers.IntegerField(help_text="failures that count for it")
+    restarts = serializers.IntegerField(help_text="so many of them are restarted")
+
+
+class PackageHistorySerializer(WorkflowPackageSerializer):
+    """A package with its failures, oldest first, and what they count for."""
+
+    status = serializers.ChoiceField(source="story.fact.status", choices=[one.value for one in PackageStatus])
+    history = FailureSerializer(source="story.failed_tries", many=True)
+    restarts = LimitSerializer(source="story.limits", many=True)
+
+    class Meta(WorkflowPackageSerializer.Meta):
+        fields = [*WorkflowPackageSerializer.Meta.fields, "status", "history", "restarts"]
+
+
 @extend_schema_view(
     list=extend_schema(
         summary="Packages of a workflow",
@@ -204,7 +235,7 @@ class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
     )
 )
 class WorkflowPackageViewSet(Lists, Resource):
-    rights = {"list": Right.READ}
+    rights = {"list": Right.READ, "retrieve": Right.READ}
     queryset = with_places(WorkflowPackage.objects.all())
     serializer_class = WorkflowPackageSerializer
     filterset_class = PackageFilter
@@ -216,6 +247,21 @@ class WorkflowPackageViewSet(Lists, Resource):
             return super().get_queryset()
         one_of(Workflow.objects.only("id"), self.kwargs["workflow_id"])
         return super().get_queryset().filter(workflow_id=self.kwargs["workflow_id"])
+
+    @extend_schema(
+        summary="A package of a workflow",
+        description="By its number in the list: its state, its failures, and how often it is restarted for which reason. 409 "
+        "when the definition of its workflow is refused today.",
+        responses={200: PackageHistorySerializer},
+    )
+    def retrieve(self, request: Any, workflow_id: int, pk: int) -> Response:
+        package = one_of(self.get_queryset().select_related("workflow"), pk)
+        try:
+            story = story_of_package(package.workflow, package.path)
+        except ParamErrors as exc:
+            raise Conflict(sentence(exc)) from exc
+        data = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
+        return Response(PackageHistorySerializer({**data, "story": story}).data)
 
 
 class WorkflowCommandViewSet(Resource):

@@ -14,6 +14,7 @@ from typing import Final
 
 from jedisite.vocabulary.words import plural
 from tasks_app.domain import attempt_refusal_codes
+from tasks_app.domain.failure_reasons import failed, limited_as
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.reasons import Reason
 from tasks_app.domain.retry_rules import Action, Circumstances, ErrorClass, RetryRule, is_system_error, select, site_end
@@ -59,6 +60,7 @@ class FileAttempts:
 class FailedJob:
     """A failed job: its errors in order of importance, what it had and used.
 
+    history      earlier failures of a package of a workflow by the reason that limits them
     walltime_s   seconds that it ran
     events       events that it was to process
     """
@@ -66,6 +68,7 @@ class FailedJob:
     errors: tuple[JobError, ...]
     files: tuple[FileAttempts, ...]
     where: Circumstances = field(default_factory=Circumstances)
+    history: Mapping[str, int] = field(default_factory=dict)
     memory: JobMemory = field(default_factory=lambda: JobMemory(0))
     walltime_s: float = 0.0
     core_power: float = 10.0
@@ -78,6 +81,7 @@ class RetryTask:
 
     has_finished   a job that is not a build job has finished
     merges         the job was to merge what others have written, and `memory` is that of merge jobs
+    restarts       of a workflow's task: so often packages are restarted for each reason; empty is no limit by reason
     """
 
     rule: SplitRule = field(default_factory=SplitRule)
@@ -89,6 +93,7 @@ class RetryTask:
     base_walltime_s: int = 600
     has_finished: bool = False
     merges: bool = False
+    restarts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,8 @@ def decide(
     found = select(job.errors, rules, job.where, now)
     for rule in found.rules:
         draft = _EFFECTS[rule.action](draft, job, task, rule)
+    if task.restarts and (limited := limited_as(job.errors, task.restarts)):
+        draft = _restart(draft, job, task, limited)
     before = {f.file_id: f for f in job.files}
     pairs = [(before[i], after) for i, after in draft.files.items()]
     return RetryDecision(
@@ -201,6 +208,21 @@ def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
     detail = f"the site ended the job ({ended.error_source} error {ended.error_code}), so the attempt does not count"
     reason = Reason(attempt_refusal_codes.RETRY_SITE_ENDED, detail)
     return replace(draft, files={**draft.files, **spared}, reasons=(*draft.reasons, reason))
+
+
+def _restart(draft: _Draft, job: FailedJob, task: RetryTask, reason: str) -> _Draft:
+    """A package that has failed more often for a reason than it is restarted for it gets no other attempt."""
+    said = failed(reason, job.history, task.restarts)
+    if said.restarts:
+        return draft
+    files = {
+        i: f if f.max_attempt is not None and f.max_attempt <= f.attempt else replace(f, max_attempt=f.attempt)
+        for i, f in draft.files.items()
+    }
+    times, limit = plural(said.history[reason], "time"), plural(task.restarts.get(reason, 0), "restart")
+    detail = f"the package has failed {times} ({reason}), and its workflow allows {limit} for that"
+    reasons = (*draft.reasons, Reason(attempt_refusal_codes.RETRY_LIMITED, detail))
+    return replace(draft, files=files, reasons=reasons)
 
 
 def _recorded(error: JobError, rule: RetryRule) -> Reason:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tasks_app.domain.failure_reasons import REASONS, is_reason
 from tasks_app.params.faults import Faults, shown
 from tasks_app.workflows.rules.definition import Acquisition, Binary, Definition, Keep, Line, OutputFile
-from tasks_app.workflows.rules.package_states import ANY
 from tasks_app.workflows.rules.stickiness import kept_files
 
 USUAL_CPU_PERCENT = Binary("x").cpu_percent
@@ -17,8 +17,8 @@ def check_runnable(definition: Definition, user: str, faults: Faults) -> None:
     if definition.originator not in ("", user):
         faults.add("originator", "right", f"You are {user}, and the originator is who submits: leave it out.")
     for reason in definition.restarts:
-        if reason != ANY:
-            said = f"Restarts are not counted by reason here: give restarts for {ANY!r}, which counts all failures."
+        if not is_reason(reason):
+            said = f"No failure has this reason. Reasons are {', '.join(REASONS)}, and exit codes such as 'exit 14'."
             faults.add(f"restarts.{reason}", "not available", said)
     kept, datasets = kept_files(definition), dict[str, str]()
     for where, line in _lines(definition):

@@ -1,9 +1,8 @@
-"""The states of a package, what a failure means, and which packages may be launched. Pure."""
+"""The states of a package, and which packages may be launched. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -32,35 +31,6 @@ PACKAGE_MOVES: Final[Mapping[PackageStatus, frozenset[PackageStatus]]] = {
 """A restart is the move from failed to unscheduled, a drop the one to canceled."""
 ENDED: Final = frozenset({_P.SUCCESSFUL, _P.CANCELED})
 AT_WORK: Final = frozenset({_P.SCHEDULED, _P.LAUNCHED})
-PLATFORM: Final = "platform failure"
-LOOPING: Final = "looping"
-SEG_FAULT: Final = "seg fault"
-MISSING_OUTPUT: Final = "missing output"
-ANY: Final = "any"
-"""Limits the restarts after failures of all reasons that have no limit of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """What a failure does to a package: its history with it, whether it restarts by itself, and who is told."""
-
-    history: Mapping[str, int]
-    restarts: bool
-    told: tuple[str, ...]
-
-
-def failed(reason: str, history: Mapping[str, int], limits: Mapping[str, int]) -> Failed:
-    """A package has failed for a reason: that counts first, then the limit of restarts for the reason decides; without one
-    the package stays failed."""
-    counts = {**history, reason: history.get(reason, 0) + 1}
-    return Failed(counts, counts[reason] <= limits.get(reason, limits.get(ANY, 0)), told_of(reason))
-
-
-def told_of(reason: str) -> tuple[str, ...]:
-    """Who is told of a failure: always the originator; of what may be the site's fault, those who run the site."""
-    if reason in (SEG_FAULT, MISSING_OUTPUT):
-        return ("originator", "grid control", "cluster management")
-    return ("originator", "cluster management") if reason == PLATFORM else ("originator",)
 
 
 def on_dead_node(node: str, nodes: Sequence[str], states: Sequence[PackageStatus]) -> list[int]:

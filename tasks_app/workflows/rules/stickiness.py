@@ -25,10 +25,3 @@ def kept_files(definition: Definition) -> dict[str, Keep]:
             for name, keep in wishes:
                 found[name] = stickiest((found.get(name, Keep.DELETABLE), keep))
     return found
-
-
-def may_be_deleted(keep: Keep, *, readers_ended: bool, space_is_short: bool = False) -> bool:
-    """Whether a file may go now. Never while a package that reads it has not ended."""
-    if not readers_ended or keep is Keep.RETAIN:
-        return False
-    return keep is Keep.DELETABLE or space_is_short

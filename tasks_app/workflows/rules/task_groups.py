@@ -15,11 +15,12 @@ from xml.sax.saxutils import escape
 
 from tasks_app.workflows.rules.definition import Acquisition, Definition, Package
 from tasks_app.workflows.rules.implied_graph import Graph, Node
-from tasks_app.workflows.rules.package_states import ANY
 
 LONGEST_GROUPS: Final = 900_000
 """Characters of the groups of one task; a task of more is cut into several."""
 MOST_ELEMENTS: Final = 50_000
+MOST_ATTEMPTS: Final = 999
+"""Of a package, however many reasons it may be restarted for."""
 _HEAD: Final = "<submission>"
 _END: Final = "</submission>"
 
@@ -86,7 +87,7 @@ def task_dictionary(planned: PlannedTask, definition: Definition, graph: Graph, 
         "taskName": own,
         "prodSourceLabel": "user",
         "loadXML": planned.groups,
-        "maxAttempt": definition.restarts.get(ANY, 0) + 1,
+        "maxAttempt": min(sum(definition.restarts.values()) + 1, MOST_ATTEMPTS),
         "log": {"type": "template", "param_type": "log", "dataset": f"{own}.log", "value": f"{own}.${{SN}}.log.tgz"},
         "jobParameters": [{"type": "constant", "value": '-o "${XML_OUTMAP}" -p "${XML_EXESTR}"'}],
     }

@@ -278,6 +278,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/workflows/<bigint:pk>/": {"GET": READ},
     "api/v2/workflows/<bigint:pk>/commands/": {"POST": SUBMIT},
     "api/v2/workflows/<bigint:workflow_id>/packages/": {"GET": READ},
+    "api/v2/workflows/<bigint:workflow_id>/packages/<bigint:pk>/": {"GET": READ},
     "api/v2/workers/": {"GET": READ},
     "api/v2/transfers/": {"GET": READ},
     "api/v2/transfer-rules/": {"GET": READ},

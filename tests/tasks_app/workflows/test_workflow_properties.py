@@ -7,12 +7,13 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks_app.domain.failure_reasons import failed
 from tasks_app.workflows.rules.dagman_file import Dag, DagNode, dag_of, read_dag, written
 from tasks_app.workflows.rules.definition import Binary, Definition, InputFile, Line, OutputFile, Package, Stage
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.implied_graph import Graph, graph_of
 from tasks_app.workflows.rules.line_drops import drop
-from tasks_app.workflows.rules.package_states import PACKAGE_MOVES, PackageStatus, failed, launchable, summary
+from tasks_app.workflows.rules.package_states import PACKAGE_MOVES, PackageStatus, launchable, summary
 from tasks_app.workflows.rules.workflow_checks import checked
 from tasks_app.workflows.rules.workflow_document import as_document
 from tests.thorough import cases

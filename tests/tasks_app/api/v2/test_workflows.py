@@ -45,6 +45,26 @@ def command(client: Client, number: int, **body: Any) -> Any:
     return client.post(f"{WORKFLOWS}{number}/commands/", body, JSON)
 
 
+def test_a_package_has_its_failures_with_when_where_and_why(api: Api) -> None:
+    workflow = in_part()
+    workflow.definition["restarts"] = {"exit 65": 1, "any": 2}
+    workflow.save()
+    client = api()
+    pk = workflow.packages.get(path="001/002/001").pk
+    found = client.get(f"{WORKFLOWS}{workflow.pk}/packages/{pk}/").json()
+    assert (found["path"], found["status"]) == ("001/002/001", "failed")
+    assert [(one["job_id"], one["site"], one["reason"]) for one in found["history"]] == [
+        (900_002, "FARM_1", "exit 65"),
+        (900_003, "FARM_1", "exit 65"),
+    ]
+    assert found["history"][0]["error"] == "The payload ended with exit code 65."
+    assert found["restarts"] == [
+        {"reason": "any", "failures": 0, "restarts": 2},
+        {"reason": "exit 65", "failures": 2, "restarts": 1},
+    ]
+    assert client.get(f"{WORKFLOWS}{workflow.pk}/packages/{10**9}/").status_code == 404
+
+
 def test_a_definition_is_submitted_as_text_or_document_and_read_with_its_packages(api: Api) -> None:
     client = api()
     answer = submit(client, text=TEXT)
