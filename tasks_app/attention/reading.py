@@ -126,27 +126,6 @@ def asking_tasks() -> list[TaskFact]:
     return [TaskFact(*row) for row in rows]
 
 
-_WAITING_FOR_DATA = """
-SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, coalesce(t.statechangetime, t.modificationtime),
-       coalesce(t.errordialog, ''), coalesce(d.missing, 0)
-  FROM jedi_tasks t
-  LEFT JOIN LATERAL (SELECT sum(nfilesmissing) AS missing FROM jedi_datasets d
-                      WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')) d
-         ON true
- WHERE t.status = 'staging' OR (t.status = ANY(%(open)s) AND d.missing > 0)
- ORDER BY 7 DESC, 5, 1 LIMIT %(most)s
-"""
-
-
-def tasks_waiting_for_data() -> list[TaskFact]:
-    """Tasks whose input is being staged, and open tasks some of whose input files are missing."""
-    values = {"open": sorted(str(s) for s in TaskStatus if s not in TASK_FINAL), "most": MOST_TASKS}
-    return [
-        TaskFact(task, name, user, status, since, reason, 0, int(missing))
-        for task, name, user, status, since, reason, missing in _rows(_WAITING_FOR_DATA, values)
-    ]
-
-
 # The past of a site is read only where the last hour is bad.
 _RATES = """
 SELECT h.site, h.finished, h.failed, h.wasted, w.finished, w.failed, d.finished, d.failed

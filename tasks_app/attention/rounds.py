@@ -12,7 +12,7 @@ import structlog
 from jedisite.agents import troubles
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
-from tasks_app.attention import added_rules, keeping, reading
+from tasks_app.attention import added_rules, keeping, reading, reading_data
 from tasks_app.attention.rules import machinery_rules, site_rules, task_rules
 from tasks_app.attention.rules.attention_facts import AgentFact, GridFact
 from tasks_app.attention.rules.findings import Found
@@ -55,7 +55,9 @@ QUICK: Final[dict[str, Rule]] = {
 }
 SLOW: Final[dict[str, Rule]] = {
     "stuck_task": lambda facts: task_rules.stuck(reading.stuck_tasks(facts.now), facts.now),
-    "data": lambda facts: task_rules.data_stalls(reading.tasks_waiting_for_data(), facts.now),
+    "data": lambda facts: task_rules.data_stalls(
+        reading_data.tasks_waiting_for_data(), reading_data.copies_that_wait(facts.now), facts.now
+    ),
     "black_hole": lambda facts: site_rules.black_holes(find_black_holes(facts.now - NODES_SEEN, facts.now)),
     "share": lambda facts: site_rules.starved_shares(reading.shares_of_a_day(facts.now)),
 }

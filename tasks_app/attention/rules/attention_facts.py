@@ -24,6 +24,22 @@ class TaskFact:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyFact:
+    """Inputs of tasks that one cause keeps from arriving: `subject` is its storage, link or tape, `said` the cause in words.
+
+    since    when the oldest was asked for; passes: whether they come without anybody's doing
+    """
+
+    code: str
+    subject: str
+    said: str
+    files: int
+    tasks: frozenset[int]
+    since: datetime
+    passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TroubleFact:
     """An agent's work on a task, or on a job of it, that has failed unexpectedly `failures` times in a row."""
 

@@ -16,6 +16,7 @@ from tasks_app.attention.rules.attention_facts import (
     AgentFact,
     BacklogFact,
     ClosedFact,
+    CopyFact,
     GridFact,
     RateFact,
     ShareFact,
@@ -44,6 +45,7 @@ def closed(old: str, new: str, hours: float = 1, queued: int = 0) -> ClosedFact:
     return ClosedFact("SITE/A 1", old, new, NOW - hours * HOUR if old else None, "grace", "no power", 7, queued)
 
 
+OFF = ("copy_storage_off", "D is blacklisted for writing", "D is blacklisted for writing", 1234)
 CASES: list[tuple[str, list[Found], str]] = [
     (
         "stuck",
@@ -64,14 +66,26 @@ CASES: list[tuple[str, list[Found], str]] = [
     ("pending for a while", list(task_rules.asks_a_person([task("pending", 11), task("running", 90)], NOW)), ""),
     (
         "staging",
-        list(task_rules.data_stalls([task("staging", 30)], NOW)),
-        "Task 1 user.ada: its input has been staged for 1 d.",
+        list(task_rules.data_stalls([task("staging", 30, reason="2 of 9 files have come from tape")], [], NOW)),
+        "Task 1 user.ada: its input has been on its way from tape for 1 d; 2 of 9 files have come from tape.",
     ),
     (
         "missing",
-        list(task_rules.data_stalls([task(missing_files=1), task("staging", 1)], NOW)),
+        list(task_rules.data_stalls([task(missing_files=1), task("staging", 1)], [], NOW)),
         "Task 1 user.ada: 1 input file is missing.",
     ),
+    (
+        "copies",
+        list(task_rules.data_stalls([task("staging", 30)], [CopyFact(*OFF, frozenset({1, 2, 3, 4}), NOW - HOUR)], NOW)),
+        "4 tasks (1, 2, 3 and 1 more) wait for 1234 files, the oldest for 1 h: D is blacklisted for writing.",
+    ),
+    (
+        "a copy of nobody's",
+        list(task_rules.data_stalls([], [CopyFact(*OFF[:3], 1, frozenset(), NOW - HOUR)], NOW)),
+        "1 file is waited for, the oldest for 1 h: D is blacklisted for writing.",
+    ),
+    ("new copies", list(task_rules.data_stalls([], [CopyFact(*OFF, frozenset(), NOW - HOUR / 2)], NOW)), ""),
+    ("slow copies", list(task_rules.data_stalls([], [CopyFact(*OFF, frozenset({1}), NOW - 11 * HOUR, True)], NOW)), ""),
     (
         "spike",
         list(site_rules.failure_spikes([RateFact("S", 50, 50, 7200, 90, 10)])),
