@@ -58,6 +58,13 @@ class BadBody(Refusal):
     default_detail = "The body is not valid JSON."
 
 
+class PackedBody(Refusal):
+    """A body that is packed, as its header Content-Encoding says."""
+
+    status_code = status.HTTP_415_UNSUPPORTED_MEDIA_TYPE
+    default_detail = "This call takes no packed bodies."
+
+
 class Conflict(exceptions.APIException):
     status_code = status.HTTP_409_CONFLICT
     default_detail = "The state of the object does not allow this."
@@ -249,6 +256,9 @@ class StrictJSONParser(BaseParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         if (media_type or "").partition(";")[0].strip().lower() != self.media_type:
             raise exceptions.UnsupportedMediaType(media_type or "")  # a pattern such as */*
+        if packed := stream.META.get("HTTP_CONTENT_ENCODING", "").strip().lower().removeprefix("identity"):
+            said = f"Send the JSON as it is, without Content-Encoding: {packed[:40]}."
+            raise PackedBody([{"field": "Content-Encoding", "rule": "media type", "message": said}])
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:

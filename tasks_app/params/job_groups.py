@@ -186,12 +186,16 @@ def _tree(xml: str) -> _Element:
     def refused(*_: object) -> int:
         raise BadGroups("", "A document type (<!DOCTYPE>) and entities of its own are not allowed.")
 
+    def instructed(target: str, _: str) -> None:
+        raise BadGroups("", f"An instruction to a program (<?{target[:40]}?>) has no effect here: leave it out.")
+
     parser.StartElementHandler = begins
     parser.EndElementHandler = lambda tag: stack.pop()
     parser.CharacterDataHandler = lambda text: stack[-1].pieces.append(text) if stack else None
     parser.StartDoctypeDeclHandler = refused
     parser.EntityDeclHandler = refused
     parser.ExternalEntityRefHandler = refused
+    parser.ProcessingInstructionHandler = instructed
     try:
         parser.Parse(xml.encode("utf-8", "replace"), True)
     except expat.ExpatError as error:

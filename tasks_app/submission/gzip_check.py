@@ -16,6 +16,9 @@ PARTS_LIMIT = 200_000
 FREE_BYTES, FREE_FACTOR = 1024**3, 100
 """What unpacks to more than the one has to weigh at least a hundredth of it: a few MB of zeros took a thread for long."""
 
+LARGE_BYTES = 32 * 1024**2
+"""What unpacks to more keeps a thread for longer than other calls can wait: a second and more for each 50 MB."""
+
 
 class BadGzipError(ValueError):
     """What arrives is no gzip file, or holds too much; the sentence says which."""
@@ -61,6 +64,11 @@ class GzipCheck:
             )
         if self._parts > PARTS_LIMIT:
             raise BadGzipError(f"the sandbox has more than {thousands(PARTS_LIMIT)} gzip parts: pack it in one")
+
+    @property
+    def is_large(self) -> bool:
+        """Whether so much was unpacked that few are to be at it at once."""
+        return self._unpacked > LARGE_BYTES
 
     @property
     def is_whole(self) -> bool:

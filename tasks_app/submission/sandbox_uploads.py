@@ -7,12 +7,15 @@ import hashlib
 import os
 import tempfile
 import uuid
+import weakref
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Sum
 
+from jedisite.server.places import Places
 from jedisite.vocabulary.words import thousands
 from tasks_app.models import Sandbox
 from tasks_app.params.buildstep import OVERWRITABLE
@@ -26,6 +29,22 @@ PART = ".part"
 
 class SandboxRefusedError(ValueError):
     """The archive is not kept; the sentence says why."""
+
+
+class TooManyLargeError(SandboxRefusedError):
+    def __init__(
+        self, sentence: str = "several large sandboxes are being checked: upload it again in a minute"
+    ) -> None:
+        super().__init__(sentence)
+
+
+class OwnLargeError(TooManyLargeError):
+    def __init__(self) -> None:
+        super().__init__("another large sandbox of yours is being checked: upload this one again when that is done")
+
+
+LARGE: Final = Places(2, 1, TooManyLargeError, OwnLargeError)
+"""Sandboxes that unpack to much and are checked at once by one process: half of its threads are left for other calls."""
 
 
 class Incoming:
@@ -43,6 +62,7 @@ class Incoming:
         self.owner, self.name, self.size = owner, name, 0
         self._most, self._quota = LIMIT_BYTES, quota_left(owner, name)
         self._digest, self._last, self._check = hashlib.sha256(), b"", GzipCheck()
+        self._give_back: weakref.finalize[[str], Incoming] | None = None
         try:
             settings.JEDI_SANDBOXES.mkdir(parents=True, exist_ok=True)
             # It is deleted when nothing refers to it any longer, however the request ends.
@@ -62,10 +82,18 @@ class Incoming:
             self._check.write(block)
         except BadGzipError as exc:
             raise self._drop(str(exc)) from exc
+        if self._check.is_large and self._give_back is None:
+            try:
+                LARGE.take(self.owner)
+            except SandboxRefusedError:
+                self.drop()
+                raise
+            # Given back when nothing refers to this any longer, however the request ends.
+            self._give_back = weakref.finalize(self, LARGE.give_back, self.owner)
         try:
             self._file.write(block)
         except OSError as exc:
-            self._file.close()
+            self.drop()
             raise _no_room(exc) from exc
 
     def finish(self) -> Sandbox:
@@ -89,7 +117,7 @@ class Incoming:
         except OSError as exc:
             raise _no_room(exc) from exc
         finally:
-            self._file.close()
+            self.drop()
         try:
             _write_row(row)
         except BaseException:
@@ -100,6 +128,8 @@ class Incoming:
     def drop(self) -> None:
         """Forget the file at once."""
         self._file.close()
+        if self._give_back is not None:
+            self._give_back()
 
     def _drop(self, sentence: str) -> SandboxRefusedError:
         self.drop()

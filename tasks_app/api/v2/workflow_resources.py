@@ -22,6 +22,7 @@ from tasks_app.params.acts import HIGHEST_PRIORITY
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.large_definitions import place_for
 from tasks_app.workflows.line_stories import story_of_package
 from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
@@ -174,6 +175,10 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     )
     def create(self, request: Any) -> Response:
         self.actor()
+        with place_for(int(request.META.get("CONTENT_LENGTH") or 0), self.caller.name):
+            return self._created(request)
+
+    def _created(self, request: Any) -> Response:
         body = NewWorkflowSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data

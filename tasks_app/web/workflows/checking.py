@@ -21,6 +21,7 @@ from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.workflows import graph_picture
 from tasks_app.web.workflows.workflow_pages import dagman_download
+from tasks_app.workflows.large_definitions import TooManyLargeDefinitions, place_for
 from tasks_app.workflows.rules.dagman_file import dag_of, written
 from tasks_app.workflows.rules.definition import Definition
 from tasks_app.workflows.rules.definition_files import read_definition
@@ -105,11 +106,13 @@ def _checked(request: HttpRequest) -> HttpResponse:
         context["text"] = text
         if act not in ACTS:
             raise ParamErrors((FieldError("act", "one of", "Choose check, dagman or submit."),))
-        definition, graph = read_definition(text)
-        if act == "dagman":
-            return dagman_download(definition.name, written(dag_of(definition, graph)))
-        if act == "submit":
-            return _submit(request, definition)
+        with place_for(len(text), caller_of(request).name):
+            definition, graph = read_definition(text)
+            if act == "dagman":
+                return dagman_download(definition.name, written(dag_of(definition, graph)))
+            if act == "submit":
+                return _submit(request, definition)
+            context |= _shown(definition, graph, caller_of(request).name)
     except ParamErrors as errors:
         context["faults"] = _faults(errors.errors[:MOST_FAULTS], context["text"])
         context["more_faults"] = max(len(errors.errors) - MOST_FAULTS, 0)
@@ -117,7 +120,9 @@ def _checked(request: HttpRequest) -> HttpResponse:
     except SubmissionRefusedError as error:
         context["refused"] = sentence(error)
         return render(request, "tasks_app/workflow_check.html", context, status=409)
-    context |= _shown(definition, graph, caller_of(request).name)
+    except TooManyLargeDefinitions as error:
+        context["refused"] = str(error.detail)
+        return render(request, "tasks_app/workflow_check.html", context, status=error.status_code)
     return render(request, "tasks_app/workflow_check.html", context)
 
 

@@ -71,6 +71,7 @@ OUTSIDE = "<!DOCTYPE a SYSTEM 'file:///etc/passwd'>" + xml(JOB)
         (LAUGHS, "", "document type"),
         (OUTSIDE, "", "document type"),
         ("<submission>", "", "not well-formed"),
+        ("<?xml-stylesheet href='a.xsl'?>" + xml(JOB), "", "has no effect here"),
         ("<?xml version='1.0' encoding='latin-9'?><submission/>", "", "no <job>"),
         ("<jobs/>", "", "not <jobs>"),
         (xml(""), "", "no <job>"),
@@ -108,7 +109,7 @@ OUTSIDE = "<!DOCTYPE a SYSTEM 'file:///etc/passwd'>" + xml(JOB)
             "279 characters",
         ),
     ],
-    ids=range(27),
+    ids=range(28),
 )
 def test_what_is_refused_is_named_by_its_place(text: str, where: str, said: str) -> None:
     with pytest.raises(BadGroups, match=said.replace("[", r"\[")) as caught:

@@ -150,6 +150,28 @@ def test_little_that_unpacks_to_much_and_very_many_parts_are_refused(api: Api, m
     assert send(api(), empty * 200_001, "parts.tar.gz") == (False, refusal)
 
 
+def test_sandboxes_that_unpack_to_much_are_checked_a_few_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gzip_check, "LARGE_BYTES", 1_000_000)
+    large, small = gzip.compress(bytes(1_000_001), mtime=0), gzip.compress(bytes(1_000_000), mtime=0)
+    first = sandbox_uploads.Incoming("ada", "first.tar.gz")
+    first.write(large)
+    said = "another large sandbox of yours is being checked: upload this one again when that is done"
+    assert send(api(), large) == (False, said) and not Sandbox.objects.exists()
+    assert send(api(), small) == (True, "")
+    second = sandbox_uploads.Incoming("bob", "second.tar.gz")
+    second.write(large)
+    with pytest.raises(sandbox_uploads.TooManyLargeError, match="several large sandboxes are being checked"):
+        sandbox_uploads.Incoming("carol", "third.tar.gz").write(large)
+    del second  # as when its connection breaks
+    first.drop()
+    assert send(api(), large, "again.tar.gz") == (True, "")
+    with pytest.raises(sandbox_uploads.SandboxRefusedError):
+        cut = sandbox_uploads.Incoming("ada", "cut.tar.gz")
+        cut.write(large[:-5])
+        cut.finish()
+    assert send(api(), large, "last.tar.gz") == (True, "")
+
+
 def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
     assert send(api(), name=f"/some/where/../{NAME}") == (True, "")
     assert Sandbox.objects.get().name == NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -146,6 +147,14 @@ def test_another_content_type_is_refused(nothing_stored: Client, kind: str) -> N
 
 def test_an_answer_that_is_not_json_cannot_be_had(nothing_stored: Client) -> None:
     refused(nothing_stored.get(TASKS, headers={"accept": "text/html"}), 406, "Accept")
+
+
+@pytest.mark.parametrize("packed", ["gzip", "br", "deflate, gzip"])
+def test_a_packed_body_is_refused_by_its_header(nothing_stored: Client, packed: str) -> None:
+    body = gzip.compress(b"{}")
+    answer = nothing_stored.post(TASKS, body, content_type="application/json", headers={"Content-Encoding": packed})
+    refused(answer, 415, "Content-Encoding")
+    assert packed in json.loads(answer.content)["errors"][0]["message"]
 
 
 @pytest.mark.parametrize("path", [TASKS, "/api/v2/tokens/"])

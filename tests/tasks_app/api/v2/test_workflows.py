@@ -10,6 +10,7 @@ from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.models import Command, Task, Workflow
+from tasks_app.workflows.large_definitions import TooManyLargeDefinitions, place_for
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.workflow_document import as_document
 from tests.tasks_app.web.workflows.some_workflows import in_part
@@ -154,3 +155,16 @@ def test_the_failed_packages_of_a_line_are_tried_again(api: Api) -> None:
         assert command(client, workflow.pk, **body).status_code == 422
     held = command(client, workflow.pk, command="hold", line="001/002")
     assert held.status_code == 409 and "hold a stage" in held.json()["detail"]
+
+
+@pytest.mark.django_db
+def test_large_definitions_are_read_a_few_at_once(api: Api) -> None:
+    large = TEXT + "\n" + "#" * 50_001
+    with place_for(50_001, "ada"):
+        answer = submit(api(), text=large)
+        assert answer.status_code == 503 and answer["Retry-After"] == "10"
+        assert "Another large definition is being read for you" in answer.json()["detail"]
+        assert submit(api(), text=TEXT).status_code == 201
+        with place_for(50_001, "bob"), pytest.raises(TooManyLargeDefinitions), place_for(50_001, "carol"):
+            pass
+    assert submit(api(), text=large).status_code == 201

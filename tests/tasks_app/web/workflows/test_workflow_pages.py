@@ -12,6 +12,7 @@ from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.models import Command, JobFile, Task, Workflow, WorkflowPackage
+from tasks_app.workflows.large_definitions import place_for
 from tests.tasks_app.web.lists.test_listing import Table
 from tests.tasks_app.web.workflows.some_workflows import LARGE, TWO_STAGES, in_part, stored, submit, tried
 
@@ -248,6 +249,9 @@ def test_a_definition_is_checked_and_shown_and_nothing_runs(reader: Client) -> N
     assert "pair is a valid definition: 2 stages, 3 lines, 3 packages, 2 dependencies." in text
     assert text.count('<rect class="box"') == 3 and 'value="submit"' in text
     assert not Workflow.objects.exists()
+    with place_for(50_001, "ada"):
+        answer = reader.post("/workflows/check/", {"text": TWO_STAGES + "\n" + "#" * 50_001})
+        assert answer.status_code == 503 and "Another large definition is being read for you" in text_of(answer)
     dag = reader.post("/workflows/check/", {"text": TWO_STAGES, "act": "dagman"})
     assert dag["Content-Disposition"] == 'attachment; filename="pair.dag"' and dag.content.startswith(
         b"JOB Stage1Line1"
