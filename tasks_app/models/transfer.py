@@ -156,7 +156,7 @@ class TransferRequest(models.Model):
             ),
             models.Index(
                 fields=["id"],
-                condition=Q(has_part=True, status__in=[TransferStatus.FAILED.value, TransferStatus.CANCELLED.value]),
+                condition=Q(has_part=True) & ~Q(status__in=_OPEN),
                 name="transfer_requests_parts",
             ),
             models.Index(fields=["ended"], condition=Q(ended__isnull=False), name="transfer_requests_ended"),

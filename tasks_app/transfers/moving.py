@@ -227,11 +227,12 @@ def _bad_places(held: list[Held]) -> frozenset[tuple[str, str, str]]:
 
 
 def remove_parts(stores: Mapping[str, Storage], limit: int = 200) -> int:
-    """What transfers have left that failed for good, or that nobody wants any more. Returns how many there were."""
+    """What transfers have left that failed for good, that nobody wants any more, or whose file came by another's. Returns how
+    many there were."""
     with hot_cursor() as cursor:
         cursor.execute(
             """SELECT id, scope, lfn, destination FROM transfer_requests
-                WHERE has_part AND status IN ('failed', 'cancelled') AND destination <> ALL(%s::text[])
+                WHERE has_part AND status NOT IN ('queued', 'active') AND destination <> ALL(%s::text[])
                 ORDER BY id LIMIT %s""",
             [texts(name for name, one in stores.items() if not one.is_there), limit],
         )

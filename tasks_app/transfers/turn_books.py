@@ -6,10 +6,10 @@ Rules are locked before requests, as by whoever cancels. A request that is not o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from django.db import transaction
@@ -54,18 +54,16 @@ def book(steps: Sequence[Step], settings: MoverSettings, stores: Mapping[str, St
     if not steps:
         return 0
     with transaction.atomic(), hot_cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM transfer_rules WHERE id = ANY(%s::bigint[]) ORDER BY id FOR UPDATE",
-            [numbers(sorted({s.held.rule_id for s in steps}))],
-        )
+        others = _lock_rules(cursor, steps)
         mine = _ours(cursor, steps)
         steps = [s for s in steps if s.held.id in mine]
         done = [s for s in steps if s.status == TransferStatus.DONE]
         _go_on(cursor, [s for s in steps if s.status == TransferStatus.ACTIVE])
         _end_well(cursor, done)
+        told = _end_others(cursor, done, others)
         failed = _try_again(cursor, [s for s in steps if s.status == TransferStatus.QUEUED], settings, stores, now)
-        _count(cursor, done, failed, now)
-        return len(done) + len(failed)
+        _count(cursor, [(s.held.rule_id, s.held.size) for s in done] + told, failed, now)
+        return len(done) + len(told) + len(failed)
 
 
 def _ours(cursor: psycopg.Cursor[Any], steps: Sequence[Step]) -> set[int]:
@@ -122,6 +120,60 @@ def _end_well(cursor: psycopg.Cursor[Any], steps: Sequence[Step]) -> None:
     )
 
 
+# From the index of files that are under way. What is gathered has to lie where its own job put it.
+_OTHERS: Final = """
+  FROM unnest(%(scopes)s::text[], %(lfns)s::text[], %(destinations)s::text[], %(sizes)s::bigint[], %(sums)s::text[],
+              %(urls)s::text[], %(at)s::timestamptz[]) n (scope, lfn, destination, bytes, adler32, url, at)
+  JOIN transfer_requests q ON q.scope = n.scope AND q.lfn = n.lfn AND q.status IN ('queued', 'active')
+                          AND q.destination = n.destination AND q.bytes = n.bytes AND q.adler32 = n.adler32
+  JOIN transfer_rules r ON r.id = q.rule_id AND r.kind <> 'gather'
+ WHERE q.status = 'queued'
+"""
+_LOCK_RULES: Final = f"""
+SELECT id FROM transfer_rules WHERE id = ANY(%(rules)s::bigint[]) OR id IN (SELECT q.rule_id {_OTHERS}) ORDER BY id FOR UPDATE
+"""  # noqa: S608 - constants
+_END_OTHERS: Final = f"""
+WITH others AS MATERIALIZED (
+    SELECT DISTINCT ON (q.id) q.id, n.url, n.at {_OTHERS} AND q.rule_id = ANY(%(rules)s::bigint[]) ORDER BY q.id)
+UPDATE transfer_requests q SET status = 'done', bytes_copied = q.bytes, url = o.url, ended = o.at, started = NULL,
+       moved_at = NULL, next_try = NULL, error = ''
+  FROM others o WHERE q.id = o.id AND q.status = 'queued'
+RETURNING q.rule_id, q.bytes
+"""  # noqa: S608 - constants
+
+
+def _arrived(steps: Sequence[Step]) -> dict[str, Any]:
+    """What _OTHERS asks for: the inputs that have arrived."""
+    here = [s for s in steps if s.status == TransferStatus.DONE and s.held.kind != TransferKind.GATHER]
+    return {
+        "scopes": texts(s.held.scope for s in here),
+        "lfns": texts(s.held.lfn for s in here),
+        "destinations": texts(s.held.destination for s in here),
+        "sizes": numbers(s.held.size for s in here),
+        "sums": texts(s.held.adler32 for s in here),
+        "urls": texts(s.url for s in here),
+        "at": [s.at for s in here],
+    }
+
+
+def _lock_rules(cursor: psycopg.Cursor[Any], steps: Sequence[Step]) -> set[int]:
+    """Lock the rules of these steps, and those that wait for what has arrived by them, in one order. Returns the latter."""
+    own = {s.held.rule_id for s in steps}
+    cursor.execute(_LOCK_RULES, {**_arrived(steps), "rules": numbers(sorted(own))})
+    return {rule for (rule,) in cursor.fetchall()} - own
+
+
+def _end_others(cursor: psycopg.Cursor[Any], done: Sequence[Step], rules: Collection[int]) -> list[tuple[int, int]]:
+    """Requests of these locked rules whose file has arrived by another's are done, too: rule and bytes of each.
+
+    They have copied nothing, so no rate counts them. What an attempt of theirs has left the mover removes.
+    """
+    if not rules or not done:
+        return []
+    cursor.execute(_END_OTHERS, {**_arrived(done), "rules": numbers(sorted(rules))})
+    return cursor.fetchall()
+
+
 def _try_again(
     cursor: psycopg.Cursor[Any],
     steps: Sequence[Step],
@@ -167,13 +219,13 @@ def _try_again(
     return failed
 
 
-def _count(cursor: psycopg.Cursor[Any], done: Sequence[Step], failed: Sequence[Step], now: datetime) -> None:
-    """Rules count by deltas, and end with their last file."""
+def _count(cursor: psycopg.Cursor[Any], done: Sequence[tuple[int, int]], failed: Sequence[Step], now: datetime) -> None:
+    """Rules count by deltas, and end with their last file. `done`: rule and bytes of each file that has arrived."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     errors: dict[int, str] = {}
-    for s in done:
-        sums[s.held.rule_id][0] += 1
-        sums[s.held.rule_id][1] += s.held.size
+    for rule, size in done:
+        sums[rule][0] += 1
+        sums[rule][1] += size
     for s in failed:
         sums[s.held.rule_id][2] += 1
         errors.setdefault(s.held.rule_id, f"{s.held.lfn} could not be copied to {s.held.destination}: {s.error}")

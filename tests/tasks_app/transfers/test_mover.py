@@ -24,7 +24,7 @@ from tasks_app.ddm.local_files import file_url
 from tasks_app.ddm.local_storage import catalogue
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import CatalogueFile, FileReplica, TransferRequest
-from tasks_app.transfers import file_copies, replicas, requesting, settling
+from tasks_app.transfers import file_copies, link_use, replicas, requesting, settling
 from tasks_app.transfers.claiming import LEASE
 from tests.lacking import lacking
 from tests.tasks_app.transfers.storage_scene import Storages, configure, content_of, rule, states
@@ -71,6 +71,46 @@ def test_what_is_there_already_is_not_copied_again_and_two_rules_on_a_file_bring
     at_home = site.rule("A_DISK", ["f1"])
     assert site.turn().bytes == 0 and rule(at_home).status == "done"
     assert FileReplica.objects.count() == 1
+
+
+def test_who_wants_a_file_that_another_has_brought_waits_for_no_link(site: Storages) -> None:
+    configure("LINK_TRANSFERS", 1)
+    configure("LINK_RATE", 0.001)
+    site.dataset("lab.in", "A_DISK", ["f1", "f2", "f3"])
+    first = site.rule("B_DISK", ["f1", "f2", "f3"])
+    others = [
+        site.rule("B_DISK", ["f1"]),
+        site.rule("B_DISK", ["f1"], TransferKind.STAGE),
+        site.rule("B_DISK", ["f1", "f2"]),
+    ]
+    unlike = site.rule("B_DISK", ["f1"])
+    TransferRequest.objects.filter(rule_id=unlike).update(adler32="00000001")
+    gathered = site.rule("B_DISK", ["f1"], TransferKind.GATHER)
+    # One has waited for its next attempt, of which something is left.
+    part = file_copies.part_of(
+        file_copies.place_of(site.root / "B_DISK", "lab", "f1"), TransferRequest.objects.get(rule_id=others[0]).pk
+    )
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(b"half")
+    TransferRequest.objects.filter(rule_id=others[0]).update(
+        has_part=True, attempt=1, started=site.now, error="it broke", next_try=site.now + timedelta(hours=1)
+    )
+    site.turn()
+    assert site.turn(1).ended == 4
+    assert states(first) == ["done", "active", "queued"], "the link goes on with the next file"
+    assert [states(other) for other in others] == [["done"], ["done"], ["done", "queued"]]
+    assert [(rule(other).status, rule(other).files_done, rule(other).bytes_done) for other in others] == [
+        ("done", 1, 1000),
+        ("done", 1, 1000),
+        ("active", 1, 1000),
+    ]
+    assert {q.url for q in TransferRequest.objects.filter(lfn="f1", status="done")} == {
+        file_url(site.path("B_DISK", "f1"))
+    }
+    assert states(unlike) == states(gathered) == ["queued"]
+    assert part not in site.parts() and not TransferRequest.objects.filter(status="done", has_part=True).exists()
+    (link,) = [use for use in link_use.links(site.now) if use.destination == "B_DISK"]
+    assert link.done == 1 and link.mbps == pytest.approx(0.001, rel=0.6), "only what was copied counts"
 
 
 def test_a_link_has_a_number_at_a_time_and_a_rate(site: Storages) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tasks_app.transfers.claiming import Held
 from tasks_app.transfers.link_settings import mover_settings
 from tasks_app.transfers.storages import local_storages
 from tasks_app.transfers.turn_books import Step
-from tests.locks import skips, waits, waits_for
+from tests.locks import FOR_NO_KEY_UPDATE, skips, waits, waits_for
 from tests.tasks_app.transfers.storage_scene import Storages, rule, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,6 +85,30 @@ def test_results_wait_for_who_cancels_and_rules_come_first(site: Storages) -> No
     book = lambda: turn_books.book(steps, mover_settings(), local_storages(), site.now)  # noqa: E731
     assert waits(("transfer_rules", "id", low), book, free=("transfer_rules", "id", high)) == 2
     assert states(low) + states(high) == ["done", "done"]
+
+
+def test_a_request_that_is_cancelled_in_this_moment_is_not_ended_with_that_of_another(site: Storages) -> None:
+    site.rule("B_DISK", ["f1"])
+    held = claims(site)
+    other = site.rule("B_DISK", ["f1"])
+    steps = [Step(one, TransferStatus.DONE, site.now, 1000, "file://localhost/x") for one in held]
+    book = lambda: turn_books.book(steps, mover_settings(), local_storages(), site.now)  # noqa: E731
+    gone = "UPDATE transfer_requests SET status = 'cancelled' WHERE rule_id = %s"
+    row = "transfer_requests", "id", TransferRequest.objects.get(rule_id=other).pk
+    assert waits(row, book, then=gone, values=[other], held=FOR_NO_KEY_UPDATE) == 1
+    assert states(other) == ["cancelled"] and rule(other).files_done == 0
+
+
+def test_rules_that_wait_for_what_has_arrived_are_locked_in_order_with_the_others(site: Storages) -> None:
+    other = site.rule("B_DISK", ["f1"])
+    high = site.rule("B_DISK", ["f1"])
+    TransferRequest.objects.filter(rule_id=other).update(next_try=site.now + timedelta(hours=1))
+    held = claims(site)
+    assert [one.rule_id for one in held] == [high]
+    steps = [Step(one, TransferStatus.DONE, site.now, 1000, "file://localhost/x") for one in held]
+    book = lambda: turn_books.book(steps, mover_settings(), local_storages(), site.now)  # noqa: E731
+    assert waits(("transfer_rules", "id", other), book, free=("transfer_rules", "id", high)) == 2
+    assert states(other) + states(high) == ["done", "done"]
 
 
 def test_a_request_that_has_become_somebody_elses_is_not_booked(site: Storages) -> None:
