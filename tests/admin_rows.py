@@ -243,6 +243,10 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.PlannedOutput: lambda n: tasks.PlannedOutput.objects.create(
         task=_task(n), dataset=f"data.{n}", file_name_template="out.${SN}"
     ),
+    tasks.ShiftNote: lambda n: tasks.ShiftNote.objects.create(by="ada", text=f"<b>{n}"),
+    tasks.Handover: lambda n: tasks.Handover.objects.create(
+        by="ada", since=NOW, until=NOW + timedelta(hours=8), summary=f"<b>{n}"
+    ),
     tasks.SavedView: lambda n: tasks.SavedView.objects.create(owner="ada", page="tasks", name=f"view {n}"),
     tasks.EmptyQueue: lambda n: tasks.EmptyQueue.objects.create(queue=f"SITE/{n}", since=NOW),
     tasks.Preassignment: lambda n: tasks.Preassignment.objects.create(task_id=FIRST + n, queue="SITE_A", since=NOW),

@@ -57,7 +57,8 @@ RIGHT_WORDS: dict[Right, str] = {
     Right.TOKENS: "make and revoke one's own tokens, confirm the login of a device",
     Right.COMMAND_ANY: "command anybody's tasks",
     Right.STEER: "reassign and release tasks, change their priorities, shares and needs, and the targets of shares",
-    Right.OPERATE: "run and pause agents, set the status of queues, classify errors, and handle items that need attention",
+    Right.OPERATE: "run and pause agents, set the status of queues, classify errors, handle items that need attention, "
+    "and hand over shifts",
     Right.PILOT: "fetch jobs and report on them",
     Right.WORKERS: "report on the workers in which pilots run, and carry out commands on them",
     Right.SITE_DATA: "read the descriptions of queues and storage",

@@ -8,6 +8,7 @@ from tasks_app.admin import (  # noqa: F401 - they register their pages
     policy_admin,
     retry_admin,
     sandbox_admin,
+    shift_admin,
     task_admin,
     transfer_admin,
     worker_admin,

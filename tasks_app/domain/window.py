@@ -10,6 +10,7 @@ from typing import Final
 CHOICES: Final[Mapping[str, timedelta]] = {
     "1h": timedelta(hours=1),
     "6h": timedelta(hours=6),
+    "8h": timedelta(hours=8),
     "12h": timedelta(hours=12),
     "24h": timedelta(hours=24),
     "3d": timedelta(days=3),
@@ -18,6 +19,7 @@ CHOICES: Final[Mapping[str, timedelta]] = {
 TITLES: Final[Mapping[str, str]] = {
     "1h": "1 hour",
     "6h": "6 hours",
+    "8h": "8 hours",
     "12h": "12 hours",
     "24h": "24 hours",
     "3d": "3 days",

@@ -14,6 +14,7 @@ from tasks_app.models.production_system import FeedReader, ProductionCommand, Pr
 from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
 from tasks_app.models.sandbox import Sandbox
 from tasks_app.models.scouting import ScoutReport
+from tasks_app.models.shift import Handover, ShiftNote
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate, PlannedOutput
@@ -36,6 +37,7 @@ __all__ = [
     "File",
     "FileReplica",
     "FileRetry",
+    "Handover",
     "Harvester",
     "HarvesterCommand",
     "HarvesterDialog",
@@ -68,6 +70,7 @@ __all__ = [
     "Sandbox",
     "SavedView",
     "ScoutReport",
+    "ShiftNote",
     "SubmissionKey",
     "Task",
     "TaskChangeDue",

@@ -22,7 +22,11 @@ class TaskStatusLog(models.Model):
 
     class Meta:
         db_table = "tasks_statuslog"
-        indexes = [models.Index(fields=["task_id", "id"], name="tasks_statuslog_task")]
+        indexes = [
+            models.Index(fields=["task_id", "id"], name="tasks_statuslog_task"),
+            # For the pages of a shift, as below.
+            BrinIndex(fields=["at"], name="tasks_statuslog_time", pages_per_range=32, autosummarize=True),
+        ]
 
 
 class JobStatusLog(models.Model):

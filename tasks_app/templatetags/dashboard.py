@@ -28,6 +28,7 @@ register = template.Library()
 NAVIGATION = (
     # (section, which is the name of its address, title, key behind g)
     ("overview", "Overview", "o"),
+    ("shift", "Shift", "i"),
     ("tasks", "Tasks", "t"),
     ("jobs", "Jobs", "j"),
     ("workflows", "Workflows", "f"),

@@ -12,6 +12,7 @@ from tasks_app.web.machinery import agent_pages, configuration_pages, metrics, t
 from tasks_app.web.overview import attention_pages, overview
 from tasks_app.web.search import search_pages
 from tasks_app.web.shares import share_pages, work_queue_pages
+from tasks_app.web.shift import shift_pages
 from tasks_app.web.sites import site_page, site_pages
 from tasks_app.web.tasks import doing, histograms, task_inputs, task_outputs, task_pages, task_tabs, timelines
 from tasks_app.web.users import user_pages
@@ -22,6 +23,11 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("attention/", attention_pages.attention_list, name="attention"),
     path("attention/<int:item_id>/", attention_pages.attention_action, name="attention-action"),
+    path("shift/", shift_pages.shift, name="shift"),
+    path("shift/report.txt", shift_pages.shift_report, name="shift-report"),
+    path("shift/notes/", shift_pages.shift_note, name="shift-note"),
+    path("shift/hand-over/", shift_pages.shift_hand_over, name="shift-hand-over"),
+    path("shift/hand-over/<int:handover_id>/acknowledge/", shift_pages.shift_acknowledge, name="shift-acknowledge"),
     path("search/", search_pages.search, name="search"),
     path("search/suggestions/", search_pages.suggestions, name="search-suggestions"),
     path("tasks/", task_pages.task_list, name="tasks"),

@@ -66,6 +66,10 @@ LEFT_OUT = {
     "site-status",
     "site-note",
     "attention-action",
+    "shift-report",
+    "shift-note",
+    "shift-hand-over",
+    "shift-acknowledge",
     "events:api-ranges",
 }
 SERIOUS = ("serious", "critical")
@@ -202,6 +206,7 @@ def addresses(
     return {
         "overview": ["/", "/?window=24h"],
         "attention": ["/attention/"],
+        "shift": ["/shift/", "/shift/?window=24h"],
         "search": ["/search/?q=user.ada", "/search/?q=nothing-has-this-name", "/search/", "/search/?q=ada&kind=task"],
         "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],
         "events:events": ["/events/"],

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from tasks_app.failures.booking import book_ends
-from tasks_app.models import ErrorFingerprint, Job, JobEndDue, Task
+from tasks_app.models import ErrorFingerprint, Handover, Job, JobEndDue, Task, TaskStatusLog
 from tests.browser.conftest import NARROW
 from tests.browser.test_every_page import AXE, faults_of
 
@@ -104,3 +104,33 @@ def test_suggestions_are_chosen_by_keys(open_page: Any, full_disk: list[Job], tm
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/sites/SITE_A/nodes/")
+
+
+def test_a_hand_over_is_drafted_on_one_page(
+    open_page: Any, full_disk: list[Job], make_task: Any, tmp_path: Path
+) -> None:
+    """One click to the page, one to hand over; the next shifter needs one to acknowledge."""
+    task = make_task(status="exhausted")
+    why = "only 1 of 40 jobs succeeded"
+    TaskStatusLog.objects.create(task_id=task.id, old_status="running", status="exhausted", by="adder", reason=why)
+    Handover.objects.create(
+        by="ada", since=timezone.now() - timedelta(hours=16), until=timezone.now() - timedelta(hours=8), summary="quiet"
+    )
+    walk = Walk(open_page("/"))
+    walk.click(walk.page.get_by_role("link", name="Shift", exact=True))
+    draft = walk.page.get_by_label("Summary", exact=True)
+    assert f"Task {task.id} of ada exhausted: {why}" in draft.input_value()
+    draft.press("Control+Home")
+    walk.page.keyboard.type("Please watch SITE_A.\n\n")
+    walk.click(walk.page.get_by_role("button", name="Hand over"))
+    walk.page.get_by_text("Shift handed over.").wait_for()
+    assert walk.clicks == 2
+    handed = Handover.objects.latest("id")
+    assert handed.by == "grace" and handed.summary.startswith("Please watch SITE_A.\n\nShift from")
+    walk.click(walk.page.get_by_role("button", name="Acknowledge"))
+    walk.page.get_by_text("Hand-over acknowledged.").wait_for()
+    assert Handover.objects.earliest("id").acknowledged_by == "grace"
+    walk.page.screenshot(path=tmp_path / "shift.png", full_page=True)
+    walk.page.emulate_media(media="print")
+    assert walk.page.get_by_role("button", name="Hand over").is_hidden()
+    walk.page.screenshot(path=tmp_path / "print.png", full_page=True)

@@ -97,6 +97,7 @@ THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
     ("workflows/<int:workflow_id>/lines/", "line"): {"first": lambda: "001/001"},
     ("views/", "view_id"): {"none": lambda: 1},
     ("attention/", "item_id"): {"none": lambda: 1},
+    ("shift/hand-over/", "handover_id"): {"none": lambda: 1},
     ("queues/", "queue_id"): {"first": _one("SELECT min(queue_id) FROM jedi_work_queue")},
     ("brokerage/", "verdict_id"): {"last": _one("SELECT max(id) FROM verdicts")},
     ("errors/", "number"): {

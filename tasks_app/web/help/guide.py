@@ -31,7 +31,20 @@ GUIDE: Final = (
             "values and changes nothing.",
             "4. The buttons on a task show what its state permits and you may do. Each button first shows what "
             "will be affected and asks for a reason, which is kept in the audit trail.",
-            "5. Acknowledge or snooze what you have handled, so that the next shifter sees it.",
+            "5. Acknowledge or snooze what you have handled, so that the next shifter sees it. The page Shift drafts "
+            "the hand-over.",
+        ),
+    ),
+    Entry(
+        "shift-page",
+        "The page of a shift",
+        "shift",
+        (
+            "What is open now and what to watch, and what happened in the last 8 hours or any other window: errors, "
+            "new ones first; sites that fail more than the day before; tasks that stopped, by cause; what was done "
+            "and by whom; queues that changed their status. Shifters write notes there.",
+            "To hand over, edit the draft at the end of the page and send it. The next shifter reads it at the top "
+            "of the page and acknowledges it. For a mail or a chat, take Report as text; for a PDF, print the page.",
         ),
     ),
     Entry(
