@@ -247,6 +247,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.Handover: lambda n: tasks.Handover.objects.create(
         by="ada", since=NOW, until=NOW + timedelta(hours=8), summary=f"<b>{n}"
     ),
+    tasks.TasksSeen: lambda n: tasks.TasksSeen.objects.create(user=f"ada {n}", at=NOW),
     tasks.SavedView: lambda n: tasks.SavedView.objects.create(owner="ada", page="tasks", name=f"view {n}"),
     tasks.EmptyQueue: lambda n: tasks.EmptyQueue.objects.create(queue=f"SITE/{n}", since=NOW),
     tasks.Preassignment: lambda n: tasks.Preassignment.objects.create(task_id=FIRST + n, queue="SITE_A", since=NOW),

@@ -382,6 +382,13 @@ class CatalogueFileAdmin(LargeTableAdmin):
     list_select_related = ["dataset"]
 
 
+@admin.register(models.TasksSeen)
+class TasksSeenAdmin(ReadOnlyAdmin):
+    list_display = ["user", "at"]
+    search_fields = ["user"]
+    ordering = ["user"]
+
+
 @admin.register(models.SavedView)
 class SavedViewAdmin(ReadOnlyAdmin):
     list_display = ["name", "page", "owner", "shared", "pinned", "is_usual", "created"]

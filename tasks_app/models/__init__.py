@@ -20,7 +20,7 @@ from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate, PlannedOutput
 from tasks_app.models.transfer import FileReplica, TransferRequest, TransferRule
 from tasks_app.models.usersecret import UserSecret
-from tasks_app.models.view import SavedView
+from tasks_app.models.view import SavedView, TasksSeen
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
 from tasks_app.models.workflow import Workflow, WorkflowPackage
 
@@ -76,6 +76,7 @@ __all__ = [
     "TaskChangeDue",
     "TaskParams",
     "TaskStatusLog",
+    "TasksSeen",
     "TransferRequest",
     "TransferRule",
     "UserSecret",

@@ -32,3 +32,18 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class TasksSeen(models.Model):
+    """Until when a user has seen which of the own tasks ended: the page My tasks shows those that ended later."""
+
+    user = models.CharField(max_length=150, primary_key=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tasks_seen"
+        verbose_name = "ended tasks seen"
+        verbose_name_plural = "ended tasks seen"
+
+    def __str__(self) -> str:
+        return self.user

@@ -29,6 +29,7 @@ NAVIGATION = (
     # (section, which is the name of its address, title, key behind g)
     ("overview", "Overview", "o"),
     ("shift", "Shift", "i"),
+    ("own-tasks", "My tasks", "m"),
     ("tasks", "Tasks", "t"),
     ("jobs", "Jobs", "j"),
     ("workflows", "Workflows", "f"),

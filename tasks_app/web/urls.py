@@ -15,7 +15,7 @@ from tasks_app.web.shares import share_pages, work_queue_pages
 from tasks_app.web.shift import shift_pages
 from tasks_app.web.sites import site_page, site_pages
 from tasks_app.web.tasks import doing, histograms, task_inputs, task_outputs, task_pages, task_tabs, timelines
-from tasks_app.web.users import user_pages
+from tasks_app.web.users import own_tasks, user_pages
 from tasks_app.web.workflows import checking, line_pages, workflow_doing, workflow_pages
 
 app_name = "dashboard"
@@ -106,6 +106,8 @@ urlpatterns = [
     path("transfers/", transfers_page.transfers, name="transfers"),
     path("data/<int:dataset_id>/", data_pages.dataset_page, name="dataset"),
     path("data/catalogue/<int:number>/", catalogued.catalogued_page, name="catalogued"),
+    path("my-tasks/", own_tasks.own_tasks, name="own-tasks"),
+    path("my-tasks/seen/", own_tasks.own_tasks_seen, name="own-tasks-seen"),
     path("users/", user_pages.user_list, name="users"),
     path("users/<path:name>/", user_pages.user_page, name="user"),
     path("audit/", trail.trail, name="audit"),

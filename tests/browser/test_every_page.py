@@ -66,6 +66,7 @@ LEFT_OUT = {
     "site-status",
     "site-note",
     "attention-action",
+    "own-tasks-seen",
     "shift-report",
     "shift-note",
     "shift-hand-over",
@@ -206,6 +207,7 @@ def addresses(
     return {
         "overview": ["/", "/?window=24h"],
         "attention": ["/attention/"],
+        "own-tasks": ["/my-tasks/"],
         "shift": ["/shift/", "/shift/?window=24h"],
         "search": ["/search/?q=user.ada", "/search/?q=nothing-has-this-name", "/search/", "/search/?q=ada&kind=task"],
         "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],

@@ -36,6 +36,15 @@ GUIDE: Final = (
         ),
     ),
     Entry(
+        "own-tasks",
+        "My tasks",
+        "own-tasks",
+        (
+            "Your tasks that need a decision, that wait, with the reason, that run, and that have ended since you "
+            "last marked ended tasks as seen.",
+        ),
+    ),
+    Entry(
         "shift-page",
         "The page of a shift",
         "shift",

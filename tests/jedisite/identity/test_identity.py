@@ -143,6 +143,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "agents/<slug:name>/passes/<int:pass_id>/": {"GET": READ},
     "attention/": {"GET": READ},
     "attention/<int:item_id>/": {"POST": OPERATE},
+    "my-tasks/": {"GET": READ},
+    "my-tasks/seen/": {"POST": READ},
     "shift/": {"GET": READ},
     "shift/report.txt": {"GET": READ},
     "shift/notes/": {"POST": OPERATE},
