@@ -408,7 +408,7 @@ def an_item_of_attention(made: SimpleNamespace) -> Held:
 @at("tasks_app/failures/classifying.py:classify")
 def an_error_of_which_something_is_known(made: SimpleNamespace) -> Held:
     number = fingerprints("x")[0]
-    known: dict[str, Any] = {"ticket": "T1", "known_until": None, "advice": "", "by": "op", "reason": "x"}
+    known: dict[str, Any] = {"ticket": "T1", "known_until": None, "advice": "", "cause": "", "by": "op", "reason": "x"}
     return Held(("error_fingerprints", "id", number), lambda: classifying.classify(number, **known))
 
 

@@ -11,7 +11,18 @@ from tasks_app import models
 
 @admin.register(models.ErrorFingerprint)
 class ErrorFingerprintAdmin(LargeTableAdmin):
-    list_display = ["id", "component", "code", "category", "text", "first_seen", "last_seen", "ticket", "known_until"]
+    list_display = [
+        "id",
+        "component",
+        "code",
+        "category",
+        "text",
+        "first_seen",
+        "last_seen",
+        "ticket",
+        "known_until",
+        "cause",
+    ]
     list_filter = [exact("component", "component"), "category"]
     search_fields = ["id__exact", "text"]
     search_help_text = "Fingerprint number, else a part of its text."

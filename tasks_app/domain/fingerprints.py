@@ -28,6 +28,17 @@ CATEGORIES: Final = (
     "unknown",
 )
 """What kind of thing went wrong. `lost`: the pilot fell silent; `data`: data management; `system`: server and broker."""
+CAUSES: Final[Mapping[str, str]] = {
+    "node": "a worker node",
+    "site": "a site",
+    "version": "a version of the pilot",
+    "task": "what one task runs",
+    "user": "what one user runs",
+    "software": "software that several tasks run",
+    "data": "data or storage",
+    "system": "this system",
+}
+"""What people may name as the cause of an error, in words; the first five are found from evidence."""
 
 _PILOT: Final[Mapping[int, str]] = {
     1098: "disk",

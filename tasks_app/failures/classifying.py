@@ -10,12 +10,12 @@ from django.utils import timezone
 from jedisite import audit
 from tasks_app.models import ErrorFingerprint
 
-FIELDS = ("ticket", "known_until", "advice")
+FIELDS = ("ticket", "known_until", "advice", "cause")
 
 
 @transaction.atomic
 def classify(
-    number: int, *, ticket: str, known_until: datetime | None, advice: str, by: str, reason: str
+    number: int, *, ticket: str, known_until: datetime | None, advice: str, cause: str, by: str, reason: str
 ) -> ErrorFingerprint:
     """Write down what is known of a fingerprint, and in the audit trail who said so and why.
 
@@ -23,7 +23,7 @@ def classify(
     """
     found = ErrorFingerprint.objects.select_for_update().get(pk=number)
     before = {name: _plain(getattr(found, name)) for name in FIELDS}
-    found.ticket, found.known_until, found.advice = ticket, known_until, advice
+    found.ticket, found.known_until, found.advice, found.cause = ticket, known_until, advice, cause
     after = {name: _plain(getattr(found, name)) for name in FIELDS}
     changed = {name: [before[name], after[name]] for name in FIELDS if before[name] != after[name]}
     if changed:

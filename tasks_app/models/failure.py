@@ -9,7 +9,14 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from tasks_app.domain.fingerprints import CATEGORIES, LONGEST_COMPONENT, LONGEST_EXAMPLE, LONGEST_KEY, LONGEST_TEXT
+from tasks_app.domain.fingerprints import (
+    CATEGORIES,
+    CAUSES,
+    LONGEST_COMPONENT,
+    LONGEST_EXAMPLE,
+    LONGEST_KEY,
+    LONGEST_TEXT,
+)
 from tasks_app.domain.job_errors import LONGEST_CODE
 
 DIMENSIONS = ("all", "site", "node", "task", "user", "activity", "version")
@@ -36,6 +43,13 @@ class ErrorFingerprint(models.Model):
     )
     known_until = models.DateTimeField(null=True, blank=True, help_text="until when the error is known and expected")
     advice = models.CharField(max_length=1000, blank=True, default="", help_text="what to do about it")
+    cause = models.CharField(
+        max_length=8,
+        choices=list(CAUSES.items()),
+        blank=True,
+        db_default="",
+        help_text="the cause that somebody has named; empty: what the evidence says",
+    )
     classified_by = models.CharField(max_length=128, blank=True, default="")
     classified_at = models.DateTimeField(null=True, blank=True)
 
@@ -44,6 +58,7 @@ class ErrorFingerprint(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["component", "code", "text"], name="error_fingerprints_once"),
             models.CheckConstraint(condition=Q(category__in=CATEGORIES), name="error_fingerprints_category_known"),
+            models.CheckConstraint(condition=Q(cause__in=["", *CAUSES]), name="error_fingerprints_cause_known"),
         ]
 
     def __str__(self) -> str:

@@ -41,6 +41,7 @@ class ErrorSerializer(serializers.ModelSerializer[ErrorFingerprint]):
             "ticket",
             "known_until",
             "advice",
+            "cause",
             "classified_by",
             "classified_at",
         ]

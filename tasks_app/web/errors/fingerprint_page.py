@@ -14,11 +14,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity.callers import Right, caller_of, needs
 from jedisite.web.reasons import ReasonFormField
+from tasks_app.domain.fingerprints import CAUSES
 from tasks_app.domain.job_errors import main_error
 from tasks_app.failures import classifying
 from tasks_app.failures import failure_queries as asked
 from tasks_app.failures.failure_queries import DIMENSIONS
 from tasks_app.failures.pivots import per_thousand
+from tasks_app.failures.rules import blame
 from tasks_app.models import ErrorFingerprint, Job, JobFailure
 from tasks_app.web.errors.error_frame import FILTERS, Failures, failures_of, frame_of, plot_over_time
 from tasks_app.web.lists.misspelt import takes
@@ -41,6 +43,7 @@ class ClassifyForm(forms.Form):
     advice = forms.CharField(
         max_length=1000, required=False, label="What to do", widget=forms.Textarea(attrs={"rows": 3})
     )
+    cause = forms.ChoiceField(choices=[("", "what the evidence says"), *CAUSES.items()], required=False, label="Cause")
     reason = ReasonFormField(max_length=300, label="Reason for this change")
 
     def clean_known_until(self) -> datetime | None:
@@ -64,14 +67,19 @@ def _error_page(request: HttpRequest, number: int, form: ClassifyForm | None) ->
     found = failures_of(request, now)
     rows = found.rows.filter(fingerprint_id=number)
     tops = asked.tops(rows, NEWEST, TOP)
-    ended = asked.ended_jobs({name: [line.key for line in lines] for name, lines in tops.items()}, found.window)
+    ended = asked.ended_jobs(
+        {"all": [""], **{name: [line.key for line in lines] for name, lines in tops.items()}}, found.window
+    )
+    spread = asked.spreads(rows, [number], NEWEST).get(number)
+    cause = None
+    if spread is not None and not found.picked:  # where something was picked, nothing else can stand out
+        cause = blame.blame(spread.failures, blame.evidence(spread, ended, ended.get(("all", ""), 0)))
     step, counts = asked.over_time(rows, found.window)
     failures = sum(counts)
     if failures > NEWEST:
         ended = {}  # rates of a part of the failures would be too low
     examples = list(rows.order_by("-ended")[:EXAMPLES])
     jobs = Job.objects.in_bulk([failure.id for failure in examples])
-    spread = asked.spreads(rows, [number], NEWEST).get(number)
     may_classify = caller_of(request).may(Right.OPERATE)
     if form is None:
         form = ClassifyForm(initial={name: getattr(fingerprint, name) for name in classifying.FIELDS}, label_suffix="")
@@ -82,6 +90,7 @@ def _error_page(request: HttpRequest, number: int, form: ClassifyForm | None) ->
         "known": fingerprint.known_until is not None and fingerprint.known_until > now,
         "spread": spread.without(found.picked) if spread else None,
         "failures": failures,
+        "cause": cause,
         "sampled": NEWEST if failures > NEWEST else None,
         "tops": [_top_table(found, number, name, lines, ended) for name, lines in tops.items() if lines],
         "plot": plot_over_time(found, step, counts, fingerprint=number),
@@ -130,6 +139,7 @@ def classify(request: HttpRequest, number: int) -> HttpResponse:
             ticket=form.cleaned_data["ticket"],
             known_until=form.cleaned_data["known_until"],
             advice=form.cleaned_data["advice"],
+            cause=form.cleaned_data["cause"],
             by=caller_of(request).name,
             reason=form.cleaned_data["reason"],
         )

@@ -143,6 +143,7 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
     text = answer.content.decode()
     assert "20 failed jobs" in text and "all on one worker node, wn1.example" in text
     assert "cannot copy &lt;b&gt;/data/" in text and "Notes on this error" not in text
+    assert "Most likely worker node wn1.example." in text
     by_site = next(table for table in answer.context["tops"] if table["title"] == "Site")
     assert [(line["top"].key, line["rate"]) for line in by_site["lines"]] == [("SITE_A", 400.0)]
     assert reader.get(answer.context["jobs_url"]).context["counted"].total == 20
@@ -152,7 +153,12 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
     reader.force_login(make_user("grace", "shifter"))
     url = f"/errors/{kind.id}/classify/"
     until = timezone.now() + timedelta(days=2)
-    known = {"ticket": "https://tickets.example/7", "known_until": f"{until:%Y-%m-%dT%H:%M}", "advice": "Wait."}
+    known = {
+        "ticket": "https://tickets.example/7",
+        "known_until": f"{until:%Y-%m-%dT%H:%M}",
+        "advice": "Wait.",
+        "cause": "node",
+    }
     refused = reader.post(url, known)
     assert refused.status_code == 422 and "This field is required" in refused.content.decode()
     assert reader.post(url, {**known, "known_until": "3000-01-01T00:00", "reason": "x"}).status_code == 422
@@ -161,6 +167,8 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
     entry = AuditEntry.objects.get(action="error.classify")
     assert (entry.actor, entry.object_id, entry.reason) == ("grace", str(kind.id), "the disk is being replaced")
     text = reader.get(f"/errors/{kind.id}/").content.decode()
+    assert "A worker node, as grace noted" in text
+    assert reader.post(url, {**known, "cause": "gremlins", "reason": "x"}).status_code == 422
     assert 'href="https://tickets.example/7"' in text and "known and expected until" in text
     assert len(reader.get("/errors/?known=false").context["rows"]) == 2
     (row,) = api().get("/api/v2/errors/?known=true").json()["results"]
