@@ -25,7 +25,7 @@ from tasks_app.web.lists.misspelt import takes
 REFRESH_S: Final = 60
 USUAL_WINDOW: Final = "8h"
 OFFERED: Final = ("8h", "12h", "24h")
-LEFT: Final = ("open", "errors", "sites", "tasks")
+LEFT: Final = ("open", "errors", "sites")
 """The sections of the first column; the others stand beside them."""
 
 

@@ -27,7 +27,7 @@ NEED_ONE: Final = (TaskStatus.EXHAUSTED, TaskStatus.PAUSED)
 NOT_LOOKED_YET: Final = timedelta(days=7)
 """So far back goes who has never marked anything as seen."""
 COLUMNS: Final = ("id", "name", "status", "since", "blocked_by", "failed", "running", "queued", "progress")
-ENDED_COLUMNS: Final = (*COLUMNS, "state_change_time", "error_dialog")
+ENDED_COLUMNS: Final = (*COLUMNS, "state_change_time")
 
 
 @needs(Right.READ)
@@ -48,9 +48,9 @@ def own_tasks(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "own-tasks",
         "parts": (
-            ("needs", "Needs you", decide, "No task needs your decision."),
-            ("waits", "Waits", [row for row in others if not row["running"]], "No task waits."),
-            ("runs", "Runs", [row for row in others if row["running"]], "No task runs."),
+            ("needs", "Need your decision", decide, "No task needs your decision."),
+            ("waits", "Waiting", [row for row in others if not row["running"]], "No task waits."),
+            ("runs", "Running", [row for row in others if row["running"]], "No task runs."),
         ),
         "more_open": len(some) > MOST_OPEN,
         "ended": over[:MOST_ENDED],
@@ -90,7 +90,7 @@ def _rows(found: Any, names: Sequence[str], most: int) -> list[dict[str, Any]]:
 
 def _said(row: dict[str, Any]) -> dict[str, Any]:
     """A row with `why`: what it waits for, in a line."""
-    wait = WAITS.get(row["status"], "")
+    wait = WAITS.get(row["status"], "it has no open job")
     queued = (
         f"{row['queued']} queued {'job waits' if row['queued'] == 1 else 'jobs wait'} for a pilot"
         if row["queued"]
