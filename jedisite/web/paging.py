@@ -10,10 +10,12 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db import models
 from django.db.models import F, QuerySet
@@ -29,6 +31,8 @@ from jedisite.web.problems import InvalidFields
 LARGEST_ID = 2**63 - 1
 CURSOR, PAGE_SIZE, ORDERING = "cursor", "page_size", "ordering"
 MOST_SORTED = 10_000
+MOST_COMPUTED = 500
+"""Rows of a list that is ordered by what is worked out for each of them."""
 Rows = QuerySet[Any]
 
 
@@ -118,12 +122,56 @@ class Order:
         return queryset.filter(lookup((F(self.field.name), F(self.key.name)), (place.value, place.key)))
 
 
+class Computed(NamedTuple):
+    """What a list can be ordered by and no column has: the value of each row by its key, None where there is none. `kind`: a
+    field without a name, of the type of the values."""
+
+    kind: models.Field[Any, Any]
+    values: Callable[[Rows], Mapping[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedOrder(Order):
+    """The order by such values, which are worked out once, with the first rows. Its field reads the key: no row has more."""
+
+    values: Callable[[Rows], Mapping[Any, Any]] = field(default=lambda rows: {})
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, model: type[models.Model], computed: Computed, *, descending: bool) -> ComputedOrder:
+        key = model._meta.pk
+        own = copy(computed.kind)
+        own.name = key.name
+        return cls(own, key, descending, True, computed.values)
+
+    def place_of(self, row: models.Model | Mapping[str, Any]) -> Place:
+        key = row[self.key.name] if isinstance(row, Mapping) else row.pk
+        return Place(self.known.get(key), key)
+
+    def rows(self, queryset: Rows, after: Place | None, count: int) -> list[Any]:
+        if not self.known:
+            self.known.update(self.values(queryset))
+        ranked = sorted(((_rank(value, key), key) for key, value in self.known.items()), reverse=self.descending)
+        if after is not None:
+            own = _rank(after.value, after.key)
+            ranked = [one for one in ranked if (one[0] < own if self.descending else one[0] > own)]
+        keys = [key for _, key in ranked[:count]]
+        found = {self.place_of(row).key: row for row in queryset.filter(pk__in=keys)}
+        return [found[key] for key in keys if key in found]
+
+
+def _rank(value: Any, key: Any) -> tuple[bool, Any, Any]:
+    """Rows without a value stand above all others, as in PostgreSQL."""
+    return (value is None, 0 if value is None else value, key)
+
+
 class KeysetPagination(BasePagination):
     """Newest first; `page_size` up to 1 000.
 
     A view may name fields in `orderings`, besides the one of the usual order, by which its list can be ordered; each
     needs an index with the key behind it. By those in `small_orderings`, which have none, only a list of at most
-    `MOST_SORTED` rows is ordered.
+    `MOST_SORTED` rows is ordered. `computed_orderings` names what is worked out for each row of a list of at most
+    `MOST_COMPUTED`.
     """
 
     ordering = "-id"
@@ -140,6 +188,12 @@ class KeysetPagination(BasePagination):
             message += f" Did you mean {near}?" if near else ""
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
         name = text.removeprefix("-")
+        computed = getattr(view, "computed_orderings", {}).get(name)
+        if computed is not None:
+            if queryset.order_by()[: MOST_COMPUTED + 1].count() > MOST_COMPUTED:
+                message = f"More than {MOST_COMPUTED} rows cannot be ordered by {name}: filter the list first."
+                raise InvalidFields([{"field": ORDERING, "rule": "few rows", "message": message}])
+            return text, ComputedOrder.by(queryset.model, computed, descending=text.startswith("-"))
         if (
             name in getattr(view, "small_orderings", ())
             and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED
@@ -150,7 +204,8 @@ class KeysetPagination(BasePagination):
 
     def choices(self, view: Any) -> list[str]:
         usual = self.ordering.removeprefix("-")
-        names = dict.fromkeys((usual, *getattr(view, "orderings", ()), *getattr(view, "small_orderings", ())))
+        more = (getattr(view, name, ()) for name in ("orderings", "small_orderings", "computed_orderings"))
+        names = dict.fromkeys((usual, *chain.from_iterable(more)))
         return [f"{sign}{name}" for name in names for sign in ("", "-")]
 
     def get_page_size(self, request: Any) -> int:

@@ -68,7 +68,18 @@ class InMessageAdmin(LargeTableAdmin):
 
 @admin.register(models.Notification)
 class NotificationAdmin(LargeTableAdmin):
-    list_display = ["id", "task_id", "status", "created", "sent", "recipient", "not_sent", "attempts", "error"]
+    list_display = [
+        "id",
+        "task_id",
+        "workflow_id",
+        "status",
+        "created",
+        "sent",
+        "recipient",
+        "not_sent",
+        "attempts",
+        "error",
+    ]
     list_filter = [exact("task_id", "task")]
     search_fields = ["task_id__exact", "id__exact"]
     search_help_text = "Task number, else mail number."

@@ -6,7 +6,7 @@ Formulas of the JEDI brokerage document (boosts). Jobs of scouts and of merging 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -82,6 +82,17 @@ class SerialPriority:
 
     def after(self, jobs: int) -> SerialPriority:
         return SerialPriority(self.base, self.serial + jobs, self.boost)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPriorities:
+    """The priorities of jobs that are made together, one for each."""
+
+    each: Sequence[int]
+
+    def at(self, index: int) -> int:
+        """The priority of the job of that index, counted from 0."""
+        return self.each[index]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import psycopg
 
 from brokerage_app.vocabulary.site_view import SiteView
 from tasks_app.domain.jumbo_use import WAITING_QUEUE
-from tasks_app.domain.priorities import SerialPriority
+from tasks_app.domain.priorities import GivenPriorities, SerialPriority
 from tasks_app.generation.input_copies import CopyPlace, copy_place
 from tasks_app.generation.job_rows import SiteJobs
 from tasks_app.generation.library_jobs import library_for
@@ -64,8 +64,21 @@ def build_jobs(
         )
         sites.append(jobs)
         before += len(share.groups)
+    if turn.package_priorities:
+        sites = [replace(jobs, priorities=_of_packages(turn, jobs)) for jobs in sites]
     seeds = free_seeds(cursor, turn.task.id, before) if turn.has_seeds else None
     return Bunch(sites, sources, seeds, turn.sandbox, turn.rule)
+
+
+def _of_packages(turn: TurnFacts, jobs: SiteJobs) -> GivenPriorities:
+    """The priorities of jobs of a workflow, of which some packages have their own."""
+    usual, own = jobs.priorities, turn.package_priorities
+    return GivenPriorities(
+        [
+            own.get(group.files[0].boundary or 0, jobs.task.priority if usual is None else usual.at(index))
+            for index, group in enumerate(jobs.groups)
+        ]
+    )
 
 
 def _copies(turn: TurnFacts, place: Place) -> CopyPlace | None:

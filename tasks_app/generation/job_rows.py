@@ -15,7 +15,7 @@ from brokerage_app.vocabulary.needs import TaskNeeds
 from brokerage_app.vocabulary.site_view import SiteView
 from jedisite.database.sql import copy_text
 from tasks_app.domain.jumbo_use import WAITING_QUEUE
-from tasks_app.domain.priorities import SerialPriority
+from tasks_app.domain.priorities import GivenPriorities, SerialPriority
 from tasks_app.domain.range_jobs import CLONE
 from tasks_app.domain.source_labels import ANALYSIS_LABELS
 from tasks_app.generation.input_copies import CopyPlace
@@ -165,7 +165,7 @@ class SiteJobs:
     template: JobParamsTemplate
     now: datetime
     library: Library | None = None
-    priorities: SerialPriority | None = None
+    priorities: SerialPriority | GivenPriorities | None = None
     job_groups: JobGroups | None = None
     copies: CopyPlace | None = None
     consumers: Consumers | None = None

@@ -44,12 +44,16 @@ _IN_ORDER = f"""
 SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
    AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure)
-   AND greatest(coalesce(c.ramcount, 0), %(least)s) <> ALL(%(without)s::bigint[])
+   AND greatest(coalesce(c.ramcount, 0), %(least)s) <> ALL(%(without)s::bigint[]){{more}}
  ORDER BY {{columns}} LIMIT %(limit)s
 """
+# Packages of a workflow that are on hold keep their files.
+_NOT_HELD = """
+   AND coalesce(c.boundaryid, -1) <> ALL(ARRAY(
+       SELECT p.boundary FROM workflow_packages p WHERE p.jeditaskid = %(task)s AND p.is_held))"""
 _ORDERED = {
-    Order.BLOCK: _IN_ORDER.format(columns="c.lumiblocknr, c.lfn, c.startevent, c.fileid"),
-    Order.GROUP: _IN_ORDER.format(columns="c.boundaryid, c.fileid"),
+    Order.BLOCK: _IN_ORDER.format(more="", columns="c.lumiblocknr, c.lfn, c.startevent, c.fileid"),
+    Order.GROUP: _IN_ORDER.format(more=_NOT_HELD, columns="c.boundaryid, c.fileid"),
 }
 _OF_GROUPS = f"""
 SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from tasks_app.generation.taken_back import taken_back
 from tasks_app.generation.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.inputs.preprocessed import params_of
 from tasks_app.inputs.rules.scout_share import will_scout
-from tasks_app.models import Dataset, OutputTemplate, Task
+from tasks_app.models import Dataset, OutputTemplate, Task, WorkflowPackage
 from tasks_app.models.dataset import INPUT_TYPES, LOG_TYPES, UNMERGED_TYPES
 from tasks_app.params import buildstep, special_handling
 from tasks_app.params.buildstep import BuildStep
@@ -56,6 +56,7 @@ class TurnFacts:
     scouting      its jobs are scouts, which are cut smaller and change sites sooner
     has_seeds     each job gets a random seed number
     sandbox       the file of data management that each job reads as its sandbox
+    package_priorities  of jobs of packages of a workflow that have their own, by the boundary of their files
     """
 
     task: Task
@@ -73,6 +74,7 @@ class TurnFacts:
     scouting: bool
     has_seeds: bool
     sandbox: Sandbox | None = None
+    package_priorities: Mapping[int, int] = field(default_factory=dict)
 
     def with_inputs(self) -> TurnFacts:
         """The same with the places where the input is, for brokers that ask. Two statements."""
@@ -110,6 +112,11 @@ class TurnFacts:
         """What its jobs are that process event ranges; None for other tasks."""
         beside_jumbo = read_use(self.task.use_jumbo) in ENABLED
         return consumers_of(self.task.event_service or 0, self.rule, beside_jumbo=beside_jumbo)
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether its groups may be packages of a workflow."""
+        return bool(self.raw.get("loadXML"))
 
     @property
     def job_groups(self) -> JobGroups | None:
@@ -216,8 +223,18 @@ def read_turn(task: Task, fence: int, now: datetime) -> TurnFacts:
         template=template,
         scouting=scouting,
         has_seeds=len(inputs) < len(datasets),
+        package_priorities=_package_priorities(task) if raw.get("loadXML") else {},
         sandbox=source_of(buildstep.via_data_management(raw.get("tarBallViaDDM")), task.user, "tarBallViaDDM"),
     )
+
+
+def _package_priorities(task: Task) -> dict[int, int]:
+    rows = WorkflowPackage.objects.filter(task_id=task.id, priority__isnull=False, boundary__isnull=False)
+    return {boundary or 0: priority or 0 for boundary, priority in rows.values_list("boundary", "priority")}
+
+
+def has_held_packages(task_id: int) -> bool:
+    return WorkflowPackage.objects.filter(task_id=task_id, is_held=True).exists()
 
 
 def _is_of(output: Dataset, master_id: int) -> bool:

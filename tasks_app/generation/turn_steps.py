@@ -31,7 +31,7 @@ from tasks_app.generation.rules.job_plan import (
 )
 from tasks_app.generation.rules.sources import Picked, Source
 from tasks_app.generation.store import Bunch, leave_out, store
-from tasks_app.generation.turn_facts import TurnFacts, read_turn
+from tasks_app.generation.turn_facts import TurnFacts, has_held_packages, read_turn
 from tasks_app.generation.turns_by_configuration import most_files
 from tasks_app.generation.waiting_consumers import waiting_place
 from tasks_app.inputs.file_rows import hold
@@ -144,7 +144,12 @@ class Steps:
         input_left = bool(_masters_with_work(turn.task.id))
         unplaced = {memory_mb: one.verdict for memory_mb, one in self.unplaced.items()}
         why = explanation.of_turn(
-            self.jobs, lacks=self.lacks, unplaced=unplaced, verdict=verdict, input_left=input_left
+            self.jobs,
+            lacks=self.lacks,
+            unplaced=unplaced,
+            verdict=verdict,
+            input_left=input_left,
+            on_hold=not self.jobs and turn.is_workflow and has_held_packages(turn.task.id),
         )
         # That no site takes files of more memory says more than where other jobs could go.
         kept = next(iter(self.unplaced.values())) if self.unplaced and not self.jobs else self.first

@@ -58,6 +58,8 @@ def address_for(notification: Notification) -> str:
 
 def compose(notification: Notification, recipient: str) -> EmailMultiAlternatives:
     """The mail, with a plain and an HTML part. Its id is the same however often it is made."""
+    if notification.workflow_id is not None:
+        return _on_workflow(notification, recipient)
     facts = facts_of(notification)
     context = {"t": facts, "links": _links(facts), "base": settings.JEDI_SERVER_URL}
     mail = EmailMultiAlternatives(
@@ -72,6 +74,23 @@ def compose(notification: Notification, recipient: str) -> EmailMultiAlternative
     )
     mail.attach_alternative(render_to_string("tasks_app/mail/task.html", context), "text/html")
     return mail
+
+
+def _on_workflow(notification: Notification, recipient: str) -> EmailMultiAlternatives:
+    """The mail on packages of a workflow that have failed, which says what it said when they did."""
+    number = notification.workflow_id
+    base = settings.JEDI_SERVER_URL
+    page = f"{base}{reverse('dashboard:workflow', args=[number])}" if base else ""
+    return EmailMultiAlternatives(
+        subject=f"Workflow {number}: {notification.status}",
+        body=render_to_string("tasks_app/mail/workflow.txt", {"text": notification.reason, "page": page}),
+        to=[recipient],
+        headers={
+            "Message-ID": message_id(notification),
+            "Auto-Submitted": "auto-generated",
+            "X-JEDI-Workflow": str(number),
+        },
+    )
 
 
 ALL_FILES_SAID: Final = (" input files were processed", " input file was processed")

@@ -81,11 +81,13 @@ class InMessage(models.Model):
 
 
 class Notification(models.Model):
-    """A mail to the owner of a task about one change of its state. Sent, or left out with the reason."""
+    """A mail to the owner of a task about one change of its state, or about failures of packages of a workflow, of which the
+    task is one. Sent, or left out with the reason."""
 
     id = models.BigAutoField(primary_key=True)
     task_id = models.BigIntegerField(db_column="jeditaskid")
-    status = models.CharField(max_length=64, help_text="what the task became")
+    workflow_id = models.BigIntegerField(null=True, blank=True)
+    status = models.CharField(max_length=64, help_text="what the task became, or what happened to packages")
     reason = models.TextField(blank=True, db_default="")
     created = models.DateTimeField(db_default=Now())
     next_try = models.DateTimeField(db_default=Now())

@@ -15,6 +15,7 @@ class Workflow(models.Model):
     definition = models.JSONField(help_text="the document, as `manage.py workflow schema` describes it")
     container = models.CharField(max_length=255, blank=True, help_text="where all files of the workflow come together")
     submitted = models.DateTimeField(db_default=Now())
+    failures_told = models.DateTimeField(null=True, blank=True, help_text="failures of packages until then were mailed")
     restarts = models.JSONField(
         default=dict, help_text="limits of restarts by reason; empty when `any` is the only one, which attempts count"
     )
@@ -36,6 +37,8 @@ class WorkflowPackage(models.Model):
     task_id = models.BigIntegerField(null=True, blank=True, db_column="jeditaskid")
     boundary = models.IntegerField(null=True, blank=True)
     is_canceled = models.BooleanField(default=False)
+    is_held = models.BooleanField(default=False, help_text="its group gets no job until it is resumed")
+    priority = models.IntegerField(null=True, blank=True, help_text="of its jobs, when it is not that of the task")
 
     class Meta:
         db_table = "workflow_packages"
@@ -43,7 +46,10 @@ class WorkflowPackage(models.Model):
             models.UniqueConstraint(fields=["workflow", "path"], name="workflow_packages_path"),
             models.UniqueConstraint(fields=["task_id", "boundary"], name="workflow_packages_group"),
         ]
-        indexes = [models.Index(fields=["task_id"], condition=Q(is_canceled=True), name="workflow_packages_canceled")]
+        indexes = [
+            models.Index(fields=["task_id"], condition=Q(is_canceled=True), name="workflow_packages_canceled"),
+            models.Index(fields=["task_id"], condition=Q(is_held=True), name="workflow_packages_held"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.path} of workflow {self.workflow_id}"

@@ -1,12 +1,15 @@
-"""What is done to single packages: one, those of a line, or those whose jobs are on one node. Kill and retry.
+"""What is done to single packages: one, those of a line, or those whose jobs are on one node. Kill and retry, and of lines and
+packages also hold, resume and priority (`line_holds`).
 
 A package is a group of files of its task, and so a subjob: it is killed and tried again as those are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -22,16 +25,14 @@ from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.outcomes import book
 from tasks_app.outcomes.recovery import lock
 from tasks_app.upkeep.subjob_kills import kill_subjobs
+from tasks_app.workflows import line_holds
 from tasks_app.workflows.package_facts import PackageFact, package_facts
 from tasks_app.workflows.rules.package_states import AT_WORK, on_dead_node
 from tasks_app.workflows.submitting_workflows import held_workflow
 from tasks_app.workflows.workflow_acts import Acted, CannotActError, retry_packages
 
-_NOT_FOR_LINES: Final[Mapping[str, str]] = {
-    "priority": "Jobs have the priority of their task, in which the same packages of all lines are: give it to a stage.",
-    "hold": "The packages of a line share their tasks with other lines: hold a stage, or drop the line.",
-    "resume": "Only workflows and stages are held: resume those.",
-}
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOT_FOR_NODES: Final = ("hold", "resume", "priority")
 
 
 def on_node(facts: Sequence[PackageFact], node: str) -> list[PackageFact]:
@@ -48,26 +49,32 @@ def act_on_packages(
     reason: str,
     line: str = "",
     node: str = "",
+    paths: Collection[str] = (),
+    priority: int | None = None,
     preview: bool = False,
 ) -> Acted:
-    """Do it to the packages of a line (`001/002`), to one (`001/002/001`), or to those with a job on a node.
+    """Do it to the packages of a line (`001/002`), to one (`001/002/001`), to several `paths`, or to those with a job on a node.
 
-    A retry of a node fails the jobs there, which are lost, and other jobs follow. Raises CannotActError, and then writes nothing.
+    `priority` is for the act of that name, which needs it unless it is a preview. A retry of a node fails the jobs there, which
+    are lost, and other jobs follow. Raises CannotActError, and then writes nothing.
     """
-    if name in _NOT_FOR_LINES:
-        raise CannotActError(_NOT_FOR_LINES[name])
+    if node and name in _NOT_FOR_NODES:
+        raise CannotActError(
+            "Packages of a node are killed or retried: hold, resume and priority are for lines and packages."
+        )
     with transaction.atomic():
         workflow = held_workflow(workflow_id)
-        chosen = _chosen(workflow, caller, line, node)
+        chosen = _chosen(workflow, caller, line, node, paths)
         if name == "kill":
             return _kill(workflow, chosen, caller, reason, line, node, preview=preview)
+        if name in _NOT_FOR_NODES:
+            return _steer(workflow, name, chosen, caller, reason, line, priority, preview=preview)
         if node:
             return _restart(workflow, chosen, caller, reason, node, preview=preview)
-    paths = [fact.path for fact in chosen]
-    return retry_packages(workflow_id, paths, caller=caller, reason=reason, preview=preview)
+    return retry_packages(workflow_id, [fact.path for fact in chosen], caller=caller, reason=reason, preview=preview)
 
 
-def _chosen(workflow: Workflow, caller: Caller, line: str, node: str) -> list[PackageFact]:
+def _chosen(workflow: Workflow, caller: Caller, line: str, node: str, paths: Collection[str]) -> list[PackageFact]:
     if not caller.may_command(workflow.owner):
         raise CannotActError(f"Workflow {workflow.pk} belongs to {workflow.owner}; you may not command it.")
     if not workflow.container:
@@ -77,6 +84,9 @@ def _chosen(workflow: Workflow, caller: Caller, line: str, node: str) -> list[Pa
         if not (found := on_node(facts, node)):
             raise CannotActError(f"No package of workflow {workflow.pk} has a job on the node {node[:100]}.")
         return found
+    if paths:
+        wanted = set(paths)
+        return [fact for fact in facts if fact.path in wanted]
     found = [fact for fact in facts if fact.path == line or fact.path.startswith(f"{line}/")]
     if not found:
         said = "lines are written as 001/002, packages as 001/002/001"
@@ -106,6 +116,36 @@ def _kill(
             kill_subjobs(task_id, own, caller, reason=reason)
         _record(workflow, "kill", hit, caller, reason, line, node)
     return _acted(hit)
+
+
+def _steer(
+    workflow: Workflow,
+    name: str,
+    chosen: Sequence[PackageFact],
+    caller: Caller,
+    reason: str,
+    line: str,
+    priority: int | None,
+    *,
+    preview: bool,
+) -> Acted:
+    """Hold packages, resume them, or give their jobs another priority."""
+    if name == "hold":
+        hit = line_holds.to_hold(chosen)
+        jobs = line_holds.free_jobs(hit) if preview else line_holds.hold(workflow, hit, caller, reason)
+    elif name == "resume":
+        hit, jobs = line_holds.to_resume(chosen), []
+        if not preview:
+            line_holds.resume(workflow, hit)
+    else:
+        hit = line_holds.to_give_priority(chosen, caller)
+        jobs = line_holds.free_jobs(hit)
+        if not preview:
+            assert priority is not None  # who asks for it has checked that
+            line_holds.give_priority(workflow, hit, priority)
+    if not preview:
+        _record(workflow, name, hit, caller, reason, line, "", {} if priority is None else {"priority": priority})
+    return replace(_acted(hit), jobs=tuple(jobs))
 
 
 def _restart(
@@ -156,8 +196,15 @@ def _acted(hit: Sequence[PackageFact]) -> Acted:
 
 
 def _record(
-    workflow: Workflow, name: str, hit: Sequence[PackageFact], caller: Caller, reason: str, line: str, node: str
+    workflow: Workflow,
+    name: str,
+    hit: Sequence[PackageFact],
+    caller: Caller,
+    reason: str,
+    line: str,
+    node: str,
+    more: Mapping[str, Any] = NOTHING,
 ) -> None:
-    what = {"line": line} if line else {"node": node}
+    what = {**({"line": line} if line else {"node": node} if node else {}), **more}
     details = {**what, "packages": [fact.path for fact in hit]}
     audit.record(caller.name, name, "workflow", workflow.pk, reason=reason, details=details)

@@ -127,6 +127,7 @@ PACKAGES = Columns(
         Column("line", "Line", shown=False),
         Column("sequence", "Place in the line", "number", shown=False),
         Column("workflow_id", "Workflow", "id", shown=False),
+        Column("priority", "Own priority", "number", shown=False, help="of its jobs, when it is not that of its task"),
         Column("boundary", "Subjob", "number_plain", shown=False, help="its group of files in the task"),
     ),
 )

@@ -53,6 +53,8 @@ class PackageFact:
     failed for which reason.
 
     `site` is the queue, and `node` the machine as its pilot names it. `is_ready`: its files are there and wait for a job.
+    `is_held`: by itself or with its line; no job is made for it then, also after the one that it may have.
+    `priority`: of its jobs, when it is not that of the task.
     """
 
     path: str
@@ -66,6 +68,8 @@ class PackageFact:
     is_ready: bool = False
     failures: Mapping[str, int] = field(default_factory=dict)
     since: datetime | None = None
+    is_held: bool = False
+    priority: int | None = None
 
 
 def package_facts(workflow: Workflow) -> list[PackageFact]:
@@ -116,9 +120,11 @@ def _fact(
         site or "",
         node or "",
         row.boundary,
-        bool(ready) and status is PackageStatus.UNSCHEDULED,
+        bool(ready) and status in (PackageStatus.UNSCHEDULED, PackageStatus.HELD),
         failures.get(key, {}),
         since,
+        row.is_held,
+        row.priority,
     )
 
 
@@ -131,4 +137,6 @@ def _status(
         return PackageStatus.CANCELED
     if job is not None:
         return PackageStatus.LAUNCHED if job_status in _AT_WORK else PackageStatus.SCHEDULED
-    return PackageStatus.FAILED if spent or task in _BROKEN_TASKS else PackageStatus.UNSCHEDULED
+    if spent or task in _BROKEN_TASKS:
+        return PackageStatus.FAILED
+    return PackageStatus.HELD if row.is_held else PackageStatus.UNSCHEDULED

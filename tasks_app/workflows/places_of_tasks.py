@@ -1,13 +1,14 @@
-"""Which packages of which workflow a task has."""
+"""Which packages of which workflow a task has, and which one a job has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, Max, Min, OuterRef
+from django.db.models import Count, Exists, Max, Min, OuterRef, Subquery
 
 from jedisite.vocabulary.words import plural
-from tasks_app.models import WorkflowPackage
+from tasks_app.models import File, JobFile, WorkflowPackage
+from tasks_app.models.dataset import INPUT_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,36 @@ class PlaceOfTask:
         if self.packages == 1:
             return f"stage {self.stage}, line {self.first.split('/')[1]}"
         return f"stage {self.stage}, {plural(self.packages, 'package')} from {self.first} to {self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOfJob:
+    """A workflow by number and name, and the path of the package that a job has or had, such as 001/002/003."""
+
+    workflow: int
+    name: str
+    path: str
+
+    @property
+    def line(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def anchor(self) -> str:
+        """Of the package, on the page of its line."""
+        return f"p-{self.path[-3:]}"
+
+
+def place_of_job(job_id: int, task_id: int | None) -> PlaceOfJob | None:
+    """The package of a job; None for a job of no workflow. One query."""
+    if task_id is None:
+        return None
+    read = JobFile.objects.filter(job_id=job_id, type__in=INPUT_TYPES, file_id__isnull=False).values("file_id")[:1]
+    # A job of a package reads files of its group only.
+    group = File.objects.filter(task_id=task_id, pk__in=read).values("boundary_id")[:1]
+    rows = WorkflowPackage.objects.filter(task_id=task_id, boundary=Subquery(group))
+    found = rows.values_list("workflow_id", "workflow__name", "path").first()
+    return PlaceOfJob(*found) if found is not None else None
 
 
 def is_of_workflow() -> Exists:

@@ -78,6 +78,10 @@ def act_on_workflow(
     else:
         acted = give(COMMANDS[name], tasks, caller, reason, parameters, preview=preview)
     if acted.tasks and not preview:
+        if name == "priority":
+            # That of whole tasks is that of all of their packages.
+            rows = WorkflowPackage.objects.filter(workflow=workflow, task_id__in=acted.tasks)
+            rows.filter(priority__isnull=False).update(priority=None)
         details = parameters if stage is None else {"stage": stage, **parameters}
         audit.record(caller.name, name, "workflow", workflow_id, reason=reason, details=details or None)
     return acted

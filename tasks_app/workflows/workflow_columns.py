@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from django.db import models
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jedisite.web.choices import NameFilter
 from jedisite.web.columns import Batch, Column, Columns, Row
 from jedisite.web.filters_by_name import NamedFilters
+from jedisite.web.paging import Computed
 from tasks_app.lists.filtersets import MomentFilter, StatusFilter, WindowFilter
 from tasks_app.lists.named_filters import user_filter
 from tasks_app.models import Workflow
 from tasks_app.workflows.expected_ends import expected_ends
 from tasks_app.workflows.package_facts import PackageFact, facts_by_workflow
 from tasks_app.workflows.rules.package_states import PackageStatus
-from tasks_app.workflows.workflow_states import WorkflowState
+from tasks_app.workflows.workflow_states import WorkflowState, with_states
 
 _P = PackageStatus
 _MAY_END = (WorkflowState.RUNNING, WorkflowState.WAITING)
@@ -48,6 +51,32 @@ def _numbers(rows: Sequence[Row]) -> Mapping[Any, Row]:
         }
         for number, some in facts.items()
     }
+
+
+def _with_states(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return with_states(Workflow.objects.filter(pk__in=rows.order_by().values("pk")))
+
+
+def _states(rows: QuerySet[Any]) -> Mapping[Any, Any]:
+    return dict(_with_states(rows).values_list("id", "state"))
+
+
+def _of_all(name: str) -> Callable[[QuerySet[Any]], Mapping[Any, Any]]:
+    """One of the numbers of all rows of a list, which has few."""
+
+    def values(rows: QuerySet[Any]) -> Mapping[Any, Any]:
+        found = _numbers(list(_with_states(rows).values("id", "state")))
+        return {number: row[name] for number, row in found.items()}
+
+    return values
+
+
+ORDERINGS: Final[Mapping[str, Computed]] = {
+    "state": Computed(models.TextField(), _states),
+    "progress": Computed(models.IntegerField(), _of_all("progress")),
+    "expected_end": Computed(models.DateTimeField(), _of_all("expected_end")),
+}
+"""What the list can be ordered by besides its columns in the database."""
 
 
 def _counted(facts: Sequence[PackageFact]) -> dict[str, Any]:

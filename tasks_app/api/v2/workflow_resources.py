@@ -38,7 +38,7 @@ from tasks_app.workflows.workflow_acts import (
     CannotActError,
     act_on_workflow,
 )
-from tasks_app.workflows.workflow_columns import WORKFLOWS, WorkflowFilter
+from tasks_app.workflows.workflow_columns import ORDERINGS, WORKFLOWS, WorkflowFilter
 from tasks_app.workflows.workflow_states import WorkflowState, with_states
 
 DROP = "drop"
@@ -99,7 +99,7 @@ class WorkflowCommandSerializer(StrictSerializer):
     line = serializers.RegexField(
         r"^[0-9]{3,5}/[0-9]{3,5}(/[0-9]{3,5})?$",
         required=False,
-        help_text="such as 001/002, or a package such as 001/002/001; for drop, kill and retry",
+        help_text="such as 001/002, or a package such as 001/002/001",
     )
     node = serializers.CharField(
         required=False, max_length=128, help_text="for kill, and for retry, which gives the jobs of the node up"
@@ -140,7 +140,8 @@ class WorkflowAnswerSerializer(serializers.Serializer[Any]):
         child=serializers.ListField(child=serializers.CharField()), help_text="files that other packages go on without"
     )
     jobs = serializers.ListField(
-        child=serializers.IntegerField(), help_text="jobs that are killed, or given up with their node"
+        child=serializers.IntegerField(),
+        help_text="jobs that are killed, given up with their node, taken back by a hold, or get the priority",
     )
 
 
@@ -158,6 +159,7 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     filterset_class = WorkflowFilter
     columns = WORKFLOWS
     small_orderings = ("name", "owner", "submitted")
+    computed_orderings = ORDERINGS
 
     def get_queryset(self) -> Any:
         found = super().get_queryset()
@@ -199,7 +201,7 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
 class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
     class Meta:
         model = WorkflowPackage
-        fields = ["id", "path", "software", "task_id", "boundary", "is_canceled"]
+        fields = ["id", "path", "software", "task_id", "boundary", "is_canceled", "is_held", "priority"]
 
 
 class FailureSerializer(serializers.Serializer[Any]):
@@ -265,7 +267,7 @@ class WorkflowPackageViewSet(Lists, Resource):
             story = story_of_package(package.workflow, package.path)
         except ParamErrors as exc:
             raise Conflict(sentence(exc)) from exc
-        data = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
+        data: Any = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
         return Response(PackageHistorySerializer({**data, "story": story}).data)
 
 
@@ -278,7 +280,7 @@ class WorkflowCommandViewSet(Resource):
         summary="Command a workflow",
         description="hold, resume, kill, retry and priority are given to each task of the workflow, or of one `stage`, "
         "that accepts them; drop cancels the packages of a `line` and takes the files that they would have written out of "
-        "what others read. kill and retry are given for single lines, packages and nodes as well. "
+        "what others read. All of them are given for single lines and packages as well, kill and retry also for nodes. "
         "With `preview: true`, which is the default, only shows what would be affected. 409 when the "
         "workflow is in no state for it.",
         request=WorkflowCommandSerializer,
@@ -304,7 +306,7 @@ class WorkflowCommandViewSet(Resource):
                 answer |= {"canceled": dropped.canceled, "removed": dropped.removed, "jobs": dropped.jobs}
             elif "line" in given or "node" in given:
                 of = {"line": given.get("line", ""), "node": given.get("node", "")}
-                acted = act_on_packages(pk, given["command"], **asked, **of)
+                acted = act_on_packages(pk, given["command"], priority=given.get("priority"), **asked, **of)
                 answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "packages", "jobs")}
             else:
                 more = {"stage": given.get("stage"), "priority": given.get("priority")}

@@ -19,6 +19,8 @@ UNREAD_WAIT: Final = timedelta(seconds=30)
 """Until a task is looked at again one of whose inputs has to be read first."""
 NOT_FILLED: Final = "the remaining files do not fill a job yet; more files are expected"
 
+ON_HOLD: Final = "the rest of it belongs to packages of its workflow that are on hold"
+
 
 class Until(Enum):
     """What a task waits for that got no jobs."""
@@ -75,12 +77,19 @@ def lacking(plan: JobPlan) -> str:
 
 
 def of_turn(
-    jobs: int, *, lacks: str, unplaced: Mapping[int, Verdict], verdict: Verdict, input_left: bool
+    jobs: int,
+    *,
+    lacks: str,
+    unplaced: Mapping[int, Verdict],
+    verdict: Verdict,
+    input_left: bool,
+    on_hold: bool = False,
 ) -> Explanation | None:
     """The explanation of a turn that made so many jobs; None when it made some and nothing holds up the rest.
 
     `lacks` is what `lacking` said last. `unplaced` are the verdicts on files that need more memory than the task's, by that
-    memory, where no site takes their jobs; `verdict` is that on its usual jobs at the end of the turn.
+    memory, where no site takes their jobs; `verdict` is that on its usual jobs at the end of the turn. `on_hold`: packages of its
+    workflow are.
     """
     raised = " ".join(
         f"Files that need {memory_mb} MB wait: {one.sentence()}" for memory_mb, one in sorted(unplaced.items())
@@ -92,7 +101,7 @@ def of_turn(
     if raised:
         return Explanation(raised, Until.ROOM if all(map(_only_full, unplaced.values())) else Until.GRID_CHANGED)
     if verdict.chosen:
-        return Explanation(NOT_FILLED if input_left else "", Until.ROOM)
+        return Explanation((ON_HOLD if on_hold else NOT_FILLED) if input_left else "", Until.ROOM)
     return Explanation(verdict.sentence(), Until.ROOM if _only_full(verdict) else Until.GRID_CHANGED)
 
 

@@ -122,7 +122,9 @@ class Command(Suggesting):
                     say(f"jobs killed: {', '.join(map(str, dropped.jobs))}")
                 return
             if line or node:
-                acted = act_on_packages(number, name, line=line or "", node=node or "", **asked)
+                acted = act_on_packages(
+                    number, name, line=line or "", node=node or "", priority=options["priority"], **asked
+                )
             else:
                 acted = act_on_workflow(number, name, stage=options["stage"], priority=options["priority"], **asked)
         except Workflow.DoesNotExist:

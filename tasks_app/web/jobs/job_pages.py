@@ -31,6 +31,7 @@ from tasks_app.web.jobs import job_doing, job_facts, job_plots
 from tasks_app.web.jobs.job_listing import LISTING, archive_links
 from tasks_app.web.lists import list_page
 from tasks_app.web.lists.misspelt import takes
+from tasks_app.workflows.places_of_tasks import place_of_job
 
 REFRESH_S = 5
 FILES = 200
@@ -90,6 +91,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
         "files": [(file, _content_of(file, caller_of(request), job)) for file in files[:FILES]],
         "more_files": len(files) > FILES,
+        "package": place_of_job(job_id, job.task_id),
         "beside": job_facts.beside(job_id),
         "attempts": job_facts.attempts(job_id),
         "added": page_places.parts_of_job(job),

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 from jedisite.identity.callers import Caller, caller_of
 from jedisite.web.columns import COLUMNS, Column
-from jedisite.web.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination, Rows
+from jedisite.web.paging import CURSOR, MOST_COMPUTED, ORDERING, PAGE_SIZE, KeysetPagination, Rows
 from jedisite.web.problems import InvalidFields
 from tasks_app.domain import words
 from tasks_app.models import SavedView
@@ -240,10 +240,13 @@ class Found:
         orderings = set(self.paginator.choices(self.listing.view))
         few = self.counted.total <= words.COUNT_CAP
         large = set(getattr(self.listing.view, "small_orderings", ())) if not few else set()
+        computed = set(getattr(self.listing.view, "computed_orderings", ()))
+        if self.counted.total > MOST_COMPUTED:
+            large |= computed
         heads = []
         for column in self.chosen:
             path = column.path
-            possible = path in orderings and path not in large and not columns.is_computed(column)
+            possible = path in orderings and path not in large and (path in computed or not columns.is_computed(column))
             now = {path: "ascending", f"-{path}": "descending"}.get(self.ordering, "") if possible else ""
             downwards_first = column.kind in cells.RIGHT or column.kind in ("ago", "time")
             wanted = f"-{path}" if (now == "ascending" or (not now and downwards_first)) else path

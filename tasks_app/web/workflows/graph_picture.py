@@ -18,7 +18,7 @@ LETTERS: Final = 24
 """Of a name that fit into a box."""
 STRIP: Final = 5
 _P = PackageStatus
-_WORST_FIRST: Final = (_P.FAILED, _P.LAUNCHED, _P.SCHEDULED, _P.UNSCHEDULED, _P.SUCCESSFUL, _P.CANCELED)
+_WORST_FIRST: Final = (_P.FAILED, _P.HELD, _P.LAUNCHED, _P.SCHEDULED, _P.UNSCHEDULED, _P.SUCCESSFUL, _P.CANCELED)
 
 
 @dataclass(frozen=True, slots=True)

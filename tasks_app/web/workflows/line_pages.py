@@ -26,7 +26,6 @@ from tasks_app.web.workflows.workflow_pages import REFRESH_S, line_address, work
 from tasks_app.workflows.line_stories import story_of
 from tasks_app.workflows.package_columns import PACKAGES, with_places
 from tasks_app.workflows.package_facts import package_facts
-from tasks_app.workflows.rules.package_states import ENDED, PackageStatus
 from tasks_app.workflows.submitting_workflows import definition_of
 
 COLUMN = PACKAGES.by_name
@@ -97,9 +96,7 @@ def workflow_line(request: HttpRequest, workflow_id: int, line: str) -> HttpResp
     after = dict.fromkeys(
         c.line_path for n in nodes for at in graph.children[n.index] if (c := graph.nodes[at]).index not in own
     )
-    states = {facts[at].status for at in own}
-    has_failed = PackageStatus.FAILED in states
-    buttons = buttons_of(workflow, caller, line=line, has_failed=has_failed) if states - ENDED else ()
+    buttons = buttons_of(workflow, caller, line=line, packages=[facts[at] for at in own])
     context = {
         "section": "workflows",
         "tab": "",

@@ -53,6 +53,8 @@ class SeenWorkflow:
         chain += f" and takes about {words.duration(found.chain_s)}"
         if found.failed:
             return f"{chain} once what has failed is retried or dropped."
+        if found.held:
+            return f"{chain} once what is on hold is resumed."
         if found.rate_s is not None and found.rate_s > found.chain_s:
             return f"{chain}; at the rate until now, all that is left takes {words.duration(found.rate_s)}."
         return f"{chain}."

@@ -25,9 +25,10 @@ from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.web.commands import chosen_rows, command_buttons
 from tasks_app.web.lists.misspelt import takes
-from tasks_app.web.workflows.workflow_buttons import ACTS, DROP, WorkflowAct
+from tasks_app.web.workflows.workflow_buttons import ACTS, DROP, STEERED, WorkflowAct
 from tasks_app.web.workflows.workflow_pages import line_address, workflow_of
 from tasks_app.workflows.dropping import CannotDropError, Dropped, drop_lines
+from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import LINE, PackageFilter, with_places
 from tasks_app.workflows.rules.document_fields import MOST_STAGES
 from tasks_app.workflows.workflow_acts import (
@@ -37,7 +38,6 @@ from tasks_app.workflows.workflow_acts import (
     CannotActError,
     act_on_workflow,
     packages_of_line,
-    retry_packages,
 )
 
 SHOWN: Final = 100
@@ -72,7 +72,7 @@ def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpRespon
     lines = [line] if line else []
     chosen = Chosen(lines, ()) if lines else None
     if lines and not act.for_lines:
-        faults.append(f"line: {act.title} is for a whole workflow or a stage of it.")
+        faults.append(f"line: {act.title} is for a whole workflow or a stage of it on this page.")
     elif act.name == DROP and not lines:
         faults.append("line: Say which line is dropped, such as 001/002.")
     code = 409 if faults else 200
@@ -135,7 +135,7 @@ def _preview(
                 else {"refused": "No line is chosen."}
             )
         if chosen is not None:
-            acted = retry_packages(workflow.pk, _paths(workflow, chosen), **asked)
+            acted = act_on_packages(workflow.pk, act.name, paths=_paths(workflow, chosen), **asked)
         else:
             acted = act_on_workflow(workflow.pk, act.name, stage=stage, **asked)
     except _REFUSED as error:
@@ -163,6 +163,14 @@ def _of_drop(dropped: Dropped) -> dict[str, Any]:
 def _of_acted(act: WorkflowAct, acted: Acted, caller: Caller) -> dict[str, Any]:
     tasks = list(Task.objects.filter(pk__in=acted.tasks[:SHOWN]).only("id", "name", "status").order_by("pk"))
     refused = [_of_group(act, group) for group in acted.refused]
+    if acted.packages and act.name in STEERED:
+        return {
+            "acted": acted,
+            "steered": acted.packages[:SHOWN],
+            "steered_number": len(acted.packages),
+            "jobs": acted.jobs[:SHOWN],
+            "jobs_number": len(acted.jobs),
+        }
     found: dict[str, Any] = {"acted": acted, "tasks": tasks, "tasks_number": len(acted.tasks), "others": refused}
     if acted.tasks:
         open_ones = act.name == "retry" and any(task.status not in TASK_FINAL for task in tasks)
@@ -186,7 +194,8 @@ def _do(
             drop_lines(workflow.pk, chosen.lines if chosen else (), caller=caller, reason=reason)
             return 200, []
         if chosen is not None:
-            acted = retry_packages(workflow.pk, _paths(workflow, chosen), caller=caller, reason=reason)
+            paths = _paths(workflow, chosen)
+            acted = act_on_packages(workflow.pk, act.name, paths=paths, priority=priority, caller=caller, reason=reason)
         else:
             more: dict[str, Any] = {"stage": stage, "priority": priority}
             acted = act_on_workflow(workflow.pk, act.name, caller=caller, reason=reason, **more)

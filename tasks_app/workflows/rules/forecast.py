@@ -34,11 +34,12 @@ class Forecast:
     rate_s: float | None = None
     failed: int = 0
     blocked: int = 0
+    held: int = 0
 
     @property
     def seconds(self) -> float | None:
-        """From now to the end; None when it is not known, or when what has failed waits for somebody."""
-        if self.failed or not self.left or self.chain_s is None:
+        """From now to the end; None when it is not known, or when what has failed or is on hold waits for somebody."""
+        if self.failed or self.held or not self.left or self.chain_s is None:
             return None
         return max(self.chain_s, self.rate_s or 0.0)
 
@@ -56,7 +57,8 @@ def forecast(graph: Graph, steps: Sequence[Step], *, running_for_s: float = 0.0)
     done = sum(step.status is PackageStatus.SUCCESSFUL for step in steps)
     rate_s = len(left) * running_for_s / done if done >= FEWEST_FOR_A_RATE and running_for_s > 0 else None
     failed = [index for index in left if steps[index].status is PackageStatus.FAILED]
-    return Forecast(len(left), chain, chain_s, rate_s, len(failed), _blocked(graph, steps, failed))
+    held = sum(steps[index].status is PackageStatus.HELD for index in left)
+    return Forecast(len(left), chain, chain_s, rate_s, len(failed), _blocked(graph, steps, failed), held)
 
 
 def _remaining(step: Step, other: float) -> float:

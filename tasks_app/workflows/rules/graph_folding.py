@@ -19,6 +19,7 @@ ORDER: Final = (
     PackageStatus.SCHEDULED,
     PackageStatus.FAILED,
     PackageStatus.CANCELED,
+    PackageStatus.HELD,
     PackageStatus.UNSCHEDULED,
 )
 

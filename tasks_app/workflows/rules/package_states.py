@@ -17,18 +17,22 @@ class PackageStatus(StrEnum):
     SUCCESSFUL = "successful"
     FAILED = "failed"
     CANCELED = "canceled"
+    HELD = "held"
+    """It would be unscheduled, but somebody holds it: it gets no job until it is resumed."""
 
 
 _P = PackageStatus
 PACKAGE_MOVES: Final[Mapping[PackageStatus, frozenset[PackageStatus]]] = {
-    _P.UNSCHEDULED: frozenset({_P.SCHEDULED, _P.CANCELED}),
-    _P.SCHEDULED: frozenset({_P.LAUNCHED, _P.FAILED, _P.CANCELED}),
+    _P.UNSCHEDULED: frozenset({_P.SCHEDULED, _P.HELD, _P.CANCELED}),
+    _P.HELD: frozenset({_P.UNSCHEDULED, _P.FAILED, _P.CANCELED}),
+    _P.SCHEDULED: frozenset({_P.LAUNCHED, _P.HELD, _P.FAILED, _P.CANCELED}),
     _P.LAUNCHED: frozenset({_P.SUCCESSFUL, _P.FAILED, _P.CANCELED}),
     _P.FAILED: frozenset({_P.UNSCHEDULED, _P.CANCELED}),
     _P.SUCCESSFUL: frozenset(),
     _P.CANCELED: frozenset(),
 }
-"""A restart is the move from failed to unscheduled, a drop the one to canceled."""
+"""A restart is the move from failed to unscheduled, a drop the one to canceled.
+A kill makes a failed package of a held one."""
 ENDED: Final = frozenset({_P.SUCCESSFUL, _P.CANCELED})
 AT_WORK: Final = frozenset({_P.SCHEDULED, _P.LAUNCHED})
 

@@ -49,6 +49,7 @@ def sentence_of(graph: Graph, facts: WorkflowFacts) -> str:
             _succeeded(by, len(facts.statuses)),
             _at_work(facts, by),
             _failed(graph, facts),
+            _held(by),
             _waiting(graph, facts, by),
             dropped,
         )
@@ -84,6 +85,13 @@ def _at_work(facts: WorkflowFacts, by: Mapping[PackageStatus, int]) -> str:
             f"{plural(number, 'package')} {'has a job that waits' if number == 1 else 'have jobs that wait'} for a pilot"
         )
     return f"{', '.join(parts)}." if parts else ""
+
+
+def _held(by: Mapping[PackageStatus, int]) -> str:
+    number = by[_P.HELD]
+    if not number:
+        return ""
+    return f"{plural(number, 'package')} {'is' if number == 1 else 'are'} on hold: resume {'it' if number == 1 else 'them'}."
 
 
 def _failed(graph: Graph, facts: WorkflowFacts) -> str:

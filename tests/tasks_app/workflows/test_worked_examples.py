@@ -17,7 +17,7 @@ from tasks_app.workflows.rules.package_states import PackageStatus, launchable, 
 from tasks_app.workflows.rules.stickiness import kept_files, stickiest
 
 CASE_IV = (Path(__file__).parent / "samples/case_iv.txt").read_text()
-U, S, L, OK, F, C = PackageStatus
+U, S, L, OK, F, C, _HELD = PackageStatus
 
 
 def read(text: str) -> tuple[Definition, Graph]:

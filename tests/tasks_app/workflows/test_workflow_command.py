@@ -61,13 +61,15 @@ def test_a_workflow_is_submitted_shown_and_commanded(tmp_path: Path, make_user: 
     run("do", number, "drop", "--line", "001/002", "--user", "ada")
     assert "pair of ada: 1 canceled, 2 unscheduled" in run("show", number)
     assert run("do", number, "hold", "--user", "ada", "--stage", "2").startswith("hold: 1 task: ")
+    held = run("do", number, "hold", "--user", "ada", "--line", "001/001", "--preview")
+    assert held.endswith("packages: 001/001/001\n")
     for words, why in (
         (("do", number, "drop", "--user", "ada"), "give --line"),
         (("do", number, "retry", "--line", "001/001", "--user", "ada"), "None of these packages has failed"),
         (("do", "99", "kill", "--user", "ada"), "There is no workflow 99"),
         (("do", number, "hold", "--user", "adda"), "there is no user adda"),
         (("do", number, "hold", "--user", "ada", "--stage", "7"), "no stage 7"),
-        (("do", number, "hold", "--user", "ada", "--line", "001/001"), "hold a stage"),
+        (("do", number, "resume", "--user", "ada", "--line", "001/001"), "on hold by itself"),
         (("do", number, "kill", "--user", "ada", "--line", "001/001", "--stage", "1"), "one of --stage"),
         (("show", "99"), "There is no workflow 99"),
     ):

@@ -20,7 +20,7 @@ from tests.thorough import cases
 
 PROPERTY = settings(max_examples=cases(80, 600), deadline=None)
 SOFTWARE = ("reco", "reco-A", "store.v2", "Z_9", "child")
-U, S, L, OK, F, C = PackageStatus
+U, S, L, OK, F, C, _HELD = PackageStatus
 
 
 @st.composite

@@ -122,6 +122,8 @@ TABLES: dict[str, dict[str, str]] = {
         "path": "'001/00' || i || '/001'",
         "software": "'A'",
         "is_canceled": "i % 2 = 0",
+        "is_held": "i % 2 = 1",
+        "priority": "i",
     },
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }

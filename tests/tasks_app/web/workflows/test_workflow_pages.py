@@ -24,6 +24,11 @@ def text_of(answer: Any) -> str:
     return str(answer.content.decode()).replace("\u202f", " ").replace("<wbr>", "")
 
 
+def in_words(answer: Any) -> str:
+    """The text of a page without its tags."""
+    return " ".join(re.sub("<[^>]*>", "", text_of(answer)).split())
+
+
 def test_the_list_is_empty_and_says_so(reader: Client) -> None:
     text = text_of(reader.get("/workflows/"))
     assert "No workflow has been submitted yet." in text and 'aria-current="page"' in text
@@ -368,5 +373,78 @@ def test_the_failed_packages_of_a_line_are_retried(reader: Client) -> None:
     )
     command = Command.objects.get()
     assert (command.name, command.parameters) == ("retry", {"subjobs": "1"})
-    refused = text_of(reader.get(f"/workflows/{workflow.pk}/do/hold/?line=001/002"))
-    assert "Hold is for a whole workflow or a stage of it" in refused
+    refused = text_of(reader.get(f"/workflows/{workflow.pk}/do/kill/?line=001/002"))
+    assert "Kill is for a whole workflow or a stage of it" in refused
+
+
+def test_a_line_is_held_and_resumed_with_its_buttons(reader: Client) -> None:
+    workflow = in_part()
+    page, do = f"/workflows/{workflow.pk}/lines/002/001/", f"/workflows/{workflow.pk}/do"
+    assert f'href="{do}/hold/?line=002/001"' in text_of(reader.get(page))
+    assert "1 package will be on hold; no job is taken back." in in_words(reader.get(f"{do}/hold/?line=002/001"))
+    reader.post(f"{do}/hold/", {"reason": "wait for me", "line": "002/001"}, follow=True)
+    assert WorkflowPackage.objects.get(workflow=workflow, is_held=True).path == "002/001/001"
+    shown = text_of(reader.get(page))
+    assert "002/001/001 B held" in in_words(reader.get(page)) and f'href="{do}/resume/?line=002/001"' in shown
+    assert f'href="{do}/hold/?line=002/001"' not in shown
+    assert "1 package is on hold: resume it." in text_of(reader.get(f"/workflows/{workflow.pk}/"))
+    assert "002/001/001" in text_of(reader.get(f"/workflows/{workflow.pk}/packages/?status=held"))
+    assert "1 package will get jobs again" in in_words(reader.get(f"{do}/resume/?line=002/001"))
+    reader.post(f"{do}/resume/", {"reason": "now", "line": "002/001"})
+    assert not WorkflowPackage.objects.filter(is_held=True).exists()
+
+
+def test_a_failed_workflow_offers_what_it_accepts(reader: Client) -> None:
+    workflow = in_part()
+    tried(workflow, "002/001/001", 900_004, "failed", spent=True)
+    page, do = f"/workflows/{workflow.pk}/", f"/workflows/{workflow.pk}/do"
+    shown = text_of(reader.get(page))
+    assert f'href="{do}/retry/"' in shown and f'href="{do}/kill/"' in shown, "its tasks are open"
+    Task.objects.filter(pk__in=workflow.packages.values("task_id")).update(status="finished")
+    shown = text_of(reader.get(page))
+    assert f'href="{do}/retry/"' in shown
+    for name in ("hold", "kill", "priority"):
+        assert f'href="{do}/{name}/"' not in shown, name
+
+
+def test_a_job_names_its_package(reader: Client) -> None:
+    workflow = in_part()
+    shown = text_of(reader.get("/jobs/900002/"))
+    assert f'<a href="/workflows/{workflow.pk}/lines/001/002/#p-001">001/002/001</a> of workflow' in shown
+    assert f'<a href="/workflows/{workflow.pk}/">pair</a>' in shown
+    JobFile.objects.filter(job_id=900_002).delete()
+    assert "of workflow" not in text_of(reader.get("/jobs/900002/"))
+
+
+def test_the_list_is_ordered_by_state_progress_and_expected_end(reader: Client) -> None:
+    partly = in_part()
+    begun, held = (
+        submit(TWO_STAGES.replace("job pair", "job begun")),
+        stored(TWO_STAGES.replace("job pair", "job held")),
+    )
+    tried(begun, "001/001/001", 910_001, "finished")
+    tried(begun, "001/002/001", 910_002, "finished")
+    Task.objects.filter(pk__in=begun.packages.values("task_id")).update(status="running")
+
+    def order(by: str, **more: str) -> list[int]:
+        page = reader.get("/workflows/", {"ordering": by, "columns": "id", **more})
+        return [int(row[0]) for row in Table(page.content.decode()).rows]
+
+    assert order("progress") == [held.pk, partly.pk, begun.pk] and order("-progress") == [begun.pk, partly.pk, held.pk]
+    assert order("state") == [partly.pk, held.pk, begun.pk], "failed, held, running"
+    assert order("expected_end")[0] == begun.pk and order("-expected_end")[-1] == begun.pk, "the others have none"
+    assert order("progress", page_size="2") == [held.pk, partly.pk]
+    first = reader.get("/api/v2/workflows/", {"ordering": "-progress", "page_size": 2}).json()
+    assert [one["id"] for one in first["results"]] == [begun.pk, partly.pk]
+    second = reader.get(first["next"]).json()
+    assert [one["id"] for one in second["results"]] == [held.pk] and second["next"] is None
+    assert [one["id"] for one in reader.get(second["previous"]).json()["results"]] == [begun.pk, partly.pk]
+    head = text_of(reader.get("/workflows/"))
+    assert "ordering=progress" in head and "ordering=state" in head and "ordering=-expected_end" in head
+    export = reader.get("/api/v2/workflows/", {"ordering": "-progress", "format": "csv", "columns": "id,progress"})
+    assert "".join(map(bytes.decode, export)).split() == [
+        "id,progress",
+        f"{begun.pk},66",
+        f"{partly.pk},33",
+        f"{held.pk},0",
+    ]  # type: ignore[call-overload]
