@@ -33,7 +33,8 @@ MOST_TASKS: Final = 10_000
 # Errors of one kind differ in their numbers: the oldest file stands for all.
 _COPIES: Final = """
 WITH mine AS (
-    SELECT r.jeditaskid, q.*, CASE WHEN q.status = 'active' THEN 'active'
+    SELECT r.jeditaskid, q.id, q.source, q.destination, q.bytes, q.bytes_copied, q.next_try, q.created,
+           CASE WHEN q.status = 'active' THEN 'active'
              WHEN q.error LIKE ANY (%(rooms)s::text[]) THEN 'room' WHEN q.error LIKE %(folder)s THEN 'folder'
              WHEN q.error <> '' THEN 'retried'
              WHEN EXISTS (SELECT 1 FROM transfer_requests a WHERE a.status = 'active' AND a.scope = q.scope AND a.lfn = q.lfn
@@ -41,10 +42,12 @@ WITH mine AS (
              ELSE 'queued' END AS way
       FROM transfer_rules r JOIN transfer_requests q ON q.rule_id = r.id AND q.status IN ('queued', 'active')
      WHERE r.status IN ('queued', 'active') AND r.kind = ANY(%(kinds)s::text[]) AND {whose})
-SELECT source, destination, way, count(*), sum(bytes)::bigint, sum(bytes_copied)::bigint, (array_agg(error ORDER BY id))[1],
-       (array_agg(attempt ORDER BY id))[1], min(next_try), min(created), (array_agg(scope ORDER BY id))[1],
-       (array_agg(lfn ORDER BY id))[1], (array_agg(DISTINCT jeditaskid) FILTER (WHERE jeditaskid IS NOT NULL))[1:%(most)s]
-  FROM mine GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+SELECT g.source, g.destination, g.way, g.files, g.bytes, g.copied, e.error, e.attempt, g.again, g.since, e.scope, e.lfn, g.tasks
+  FROM (SELECT source, destination, way, count(*) AS files, sum(bytes)::bigint AS bytes, sum(bytes_copied)::bigint AS copied,
+               min(id) AS oldest, min(next_try) AS again, min(created) AS since,
+               (array_agg(DISTINCT jeditaskid) FILTER (WHERE jeditaskid IS NOT NULL))[1:%(most)s] AS tasks
+          FROM mine GROUP BY 1, 2, 3) g
+  JOIN transfer_requests e ON e.id = g.oldest ORDER BY 1, 2, 3
 """
 _FILES: Final = """
 SELECT coalesce(sum(files), 0)::bigint, coalesce(sum(files - files_done - files_failed), 0)::bigint,
