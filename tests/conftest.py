@@ -26,6 +26,7 @@ from tasks_app.attention import bell
 from tasks_app.counts import line_order
 from tasks_app.dispatch import closed_queues, queue_storages
 from tasks_app.models import Dataset, Job, Task
+from tasks_app.outcomes import unstored
 from tasks_app.web.frame import frame
 from tests.installation import remove_data_of
 from tests.thorough import cases
@@ -77,6 +78,7 @@ def _forget() -> None:
     line_order.forget()
     closed_queues.forget()
     queue_storages.forget()
+    unstored.forget()
     bell.forget()
     frame.forget()
 

@@ -152,11 +152,13 @@ def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
         )
         yield Remedy(f"Have {missing} GB freed at {some(named)}, or DISK_THRESHOLD lowered", "site", lines)
     elif skip.code in (codes.NUCLEUS_READ_DOWN, codes.NUCLEUS_WRITE_DOWN) and named:
-        yield _usable_again(named)
+        yield _usable_again(named, grid)
 
 
-def _usable_again(down: Sequence[str]) -> Remedy:
+def _usable_again(down: Sequence[str], grid: Grid) -> Remedy:
     lines = tuple(change_line(f"endpoint.{one}", "states", {}) for one in down)
+    if closed := [one for one in down if grid.endpoints[one].closed]:
+        return Remedy(f"Have space freed at {some(closed)}, or have it mended", "site", lines)
     return Remedy(f"Have the blacklisting of {some(down)} lifted", "site", lines)
 
 
@@ -191,7 +193,8 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
         lines = tuple(change_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in full or _used(site, grid))
         yield Remedy(f"Have space freed at {some(full or site.outputs or (name,))}", "site", (*own, *lines))
     elif code in _DOWN:
-        yield _usable_again(_named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states])
+        down = _named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states]
+        yield _usable_again(down, grid)
     elif code in _LIMITS:
         limit = _LIMITS[code]
         # What the queue's description holds, in its own unit.

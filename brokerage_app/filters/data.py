@@ -11,6 +11,7 @@ from brokerage_app.formulas.storage import LEAST_SPACE_GB
 from brokerage_app.vocabulary import codes
 from brokerage_app.vocabulary.site_view import SiteView
 from brokerage_app.vocabulary.skip import Skip
+from brokerage_app.vocabulary.snapshot import Endpoint
 
 MB_IN_GB: Final = 1024
 
@@ -42,7 +43,7 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
     shut = case.shut
     if not shut.isdisjoint((site.analysis_outputs or site.outputs) if case.analysis else site.outputs):
         if not case.storage(site).write_lan:
-            return _not_writable(site)
+            return _not_writable(case, site)
         skip = storage_space(case, site)
         if skip is not None:
             return skip
@@ -55,6 +56,8 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
         one = case.grid.endpoints[name]
         activity = "write_lan" if name in site.outputs else "write_wan"
         if not one.is_up(activity):
+            if one.closed:
+                return _closed(site, one)
             how = "writing" if activity == "write_lan" else "writing from outside"
             says = f"{how} ({activity}) is blacklisted at {{}}, where outputs of the task go"
             return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, says, (name,))
@@ -65,10 +68,18 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
     return None
 
 
-def _not_writable(site: SiteView) -> Skip:
+def _not_writable(case: Case, site: SiteView) -> Skip:
+    grid = case.grid
+    for name in site.outputs:
+        if (one := grid.endpoints.get(name)) is not None and one.closed:
+            return _closed(site, one)
     return Skip(
         site.name, codes.OUTPUT_NOT_WRITABLE, "writing (write_lan) is blacklisted at {}", (_named(site.outputs),)
     )
+
+
+def _closed(site: SiteView, one: Endpoint) -> Skip:
+    return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "{1}", (one.name, one.closed))
 
 
 def input_readable(case: GenericCase, site: SiteView) -> Skip | None:
@@ -104,7 +115,7 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
             site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(storage.inputs),)
         )
     if not storage.write_lan:
-        return _not_writable(site)
+        return _not_writable(case, site)
     satellite = case.is_satellite(site)
     if not storage.write_wan and (satellite or _lacks_input(case, site)):
         says = "writing from outside (write_wan) is blacklisted at {}"

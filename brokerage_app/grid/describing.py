@@ -10,6 +10,7 @@ from typing import Any
 
 from brokerage_app.formulas.switches import number, switches_of, whole
 from brokerage_app.formulas.unified import parts_of
+from brokerage_app.grid import closed_storage
 from brokerage_app.models import Queue, QueueEndpoint, Site, StorageEndpoint
 from brokerage_app.vocabulary.resource_types import ResourceType
 from brokerage_app.vocabulary.site_view import SiteView
@@ -34,9 +35,10 @@ class Storage:
 
 
 def endpoint_of(row: StorageEndpoint) -> Endpoint:
-    """A blacklist is the same as the states OFF of all activities of its kind."""
+    """A blacklist is the same as the states OFF of all activities of its kind, and so are outputs that could not be stored."""
     states = {str(activity): str(state) for activity, state in row.states.items()}
-    off = (*(_READS if row.blacklisted_read else ()), *(_WRITES if row.blacklisted_write else ()))
+    shut = row.blacklisted_write or row.closed_until is not None
+    off = (*(_READS if row.blacklisted_read else ()), *(_WRITES if shut else ()))
     return Endpoint(
         row.name,
         row.site_name,
@@ -49,6 +51,7 @@ def endpoint_of(row: StorageEndpoint) -> Endpoint:
         row.space_unavailable_gb or 0.0,
         {**states, **dict.fromkeys(off, "OFF")},
         row.over_quota,
+        "" if row.closed_until is None else closed_storage.in_words(row.name, row.closed_why, row.closed_until),
     )
 
 

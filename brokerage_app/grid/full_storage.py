@@ -1,4 +1,4 @@
-"""Storage to which queues that take jobs write, and that has less space left than brokers ask of it."""
+"""Storage to which queues that take jobs write, and that takes no outputs: it is full, or jobs could not store theirs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from django.db import connection
 
+from brokerage_app.grid.closed_storage import in_words
 from brokerage_app.grid.configured import configuration
 from brokerage_app.policy.configuration import Configuration
 
@@ -17,18 +18,24 @@ SPACES: Final = (("jobbroker", "STORAGE_MIN_FREE_SIZE"), ("anal_jobbroker", "STO
 
 @dataclass(frozen=True, slots=True)
 class FullStorage:
-    """A full storage. `queues` write there first, as far as they take jobs; the numbers are those of `updated`."""
+    """A storage that takes no outputs. `queues` write there first, as far as they take jobs; the numbers are those of `updated`.
+
+    `usable_gb` is None where it is not known. `closed`: what jobs met that could not store outputs; "" where it is only full.
+    """
 
     name: str
     site: str
-    usable_gb: float
+    usable_gb: float | None
     updated: datetime
     queues: tuple[str, ...]
     least_gb: float
+    closed: str = ""
 
     @property
     def lack(self) -> str:
-        usable = max(self.usable_gb, 0.0)
+        if self.closed:
+            return self.closed
+        usable = max(self.usable_gb or 0.0, 0.0)
         return f"{usable:.0f} GB are usable at {self.name}, at least {self.least_gb:g} GB are needed"
 
 
@@ -45,12 +52,13 @@ first AS (
     SELECT q.name, q.storage_id FROM open q WHERE NOT EXISTS (
         SELECT 1 FROM panda_ddm_relation r WHERE r.panda_site_name = q.name AND r.scope = 'default')),
 usable AS (
-    SELECT e.name, e.site_name, e.updated,
+    SELECT e.name, e.site_name, e.updated, e.closed_why, e.closed_until,
            (e.space_free_gb + coalesce(e.space_expired_gb, 0) - coalesce(e.space_min_free_gb, 0)
             - coalesce(e.space_unavailable_gb, 0))::float8 AS gb
-      FROM storage_endpoints e WHERE e.space_free_gb IS NOT NULL)
-SELECT u.name, u.site_name, u.gb, u.updated, array_agg(DISTINCT f.queue ORDER BY f.queue)
-  FROM usable u JOIN first f USING (name) WHERE u.gb < %(least)s GROUP BY 1, 2, 3, 4 ORDER BY 1
+      FROM storage_endpoints e WHERE e.space_free_gb IS NOT NULL OR e.closed_until IS NOT NULL)
+SELECT u.name, u.site_name, u.gb, u.updated, array_agg(DISTINCT f.queue ORDER BY f.queue), u.closed_why, u.closed_until
+  FROM usable u JOIN first f USING (name) WHERE u.gb < %(least)s OR u.closed_until IS NOT NULL
+ GROUP BY 1, 2, 3, 4, 6, 7 ORDER BY 1
 """
 
 
@@ -61,7 +69,8 @@ def full_storage(queue: str = "") -> list[FullStorage]:
         cursor.execute(_FULL, {"queue": queue, "least": least})
         rows = cursor.fetchall()
     return [
-        FullStorage(name, site, usable, updated, tuple(queues), least) for name, site, usable, updated, queues in rows
+        FullStorage(name, site, usable, updated, tuple(queues), least, in_words(name, why, until) if until else "")
+        for name, site, usable, updated, queues, why, until in rows
     ]
 
 

@@ -12,6 +12,7 @@ from brokerage_app.models.site import (
     Site,
     SoftwareTags,
     StorageEndpoint,
+    StorageTrouble,
 )
 from brokerage_app.models.statistics import (
     GridVersion,
@@ -52,6 +53,7 @@ __all__ = [
     "SiteClassRecord",
     "SoftwareTags",
     "StorageEndpoint",
+    "StorageTrouble",
     "TaskClassRecord",
     "ThrottleRecord",
     "UserCount",

@@ -175,12 +175,37 @@ class StorageEndpoint(models.Model):
     blacklisted_write = models.BooleanField(default=False)
     data = models.JSONField(default=dict, blank=True, help_text="the original description")
     updated = models.DateTimeField(db_default=Now())
+    closed_until = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="no job is sent to write there until then, since outputs could not be stored",
+    )
+    closed_why = models.TextField(
+        blank=True, db_default="", default="", editable=False, help_text="what the last pilot said of it"
+    )
 
     class Meta:
         db_table = "storage_endpoints"
 
     def __str__(self) -> str:
         return self.name
+
+
+class StorageTrouble(models.Model):
+    """Jobs that could not store their outputs at an endpoint since `since`; no other job has stored any there since then."""
+
+    endpoint = models.OneToOneField(
+        StorageEndpoint, models.CASCADE, primary_key=True, db_column="ddm_endpoint_name", related_name="+"
+    )
+    failures = models.IntegerField()
+    since = models.DateTimeField()
+    last = models.DateTimeField()
+
+    class Meta:
+        db_table = "storage_troubles"
+
+    def __str__(self) -> str:
+        return f"{self.endpoint_id}: {self.failures}"
 
 
 class QueueEndpoint(models.Model):

@@ -28,6 +28,7 @@ class Endpoint:
     """A storage endpoint. Space in GB, None where it is not known.
 
     states: ON, OFF, TEST by activity (read_lan, write_lan, read_wan, write_wan, delete); a missing one is usable
+    closed: why nothing is written there for a while, as a sentence; "" when it is
     """
 
     name: str
@@ -41,6 +42,7 @@ class Endpoint:
     space_unavailable_gb: float = 0.0
     states: Mapping[str, str] = field(default_factory=dict)
     over_quota: bool = False
+    closed: str = ""
 
     @property
     def usable_gb(self) -> float | None:

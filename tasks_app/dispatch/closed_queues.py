@@ -1,4 +1,4 @@
-"""Queues whose pilots get no jobs: those that somebody has set offline or paused. Kept in the process for some seconds."""
+"""Queues whose pilots get no jobs: offline or paused ones, and those whose storage takes no outputs. Kept for some seconds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from brokerage_app.grid.closed_storage import queues_without_storage
 from brokerage_app.models import Queue
 
 CLOSED: Final = ("offline", "paused")
@@ -37,7 +38,8 @@ def forget() -> None:
 
 def _read() -> dict[str, str]:
     rows = Queue.objects.filter(status__in=CLOSED).values_list("name", "status", "status_reason")
-    return {name: _sentence(name, status, reason.strip()) for name, status, reason in rows}
+    unstored = {name: f"No jobs: {why}." for name, why in queues_without_storage().items()}
+    return unstored | {name: _sentence(name, status, reason.strip()) for name, status, reason in rows}
 
 
 def _sentence(name: str, status: str, reason: str) -> str:

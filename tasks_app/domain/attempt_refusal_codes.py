@@ -166,6 +166,14 @@ RETRY_SITE_ENDED: Final = code(
     "Nothing needs to be done: the attempt does not count against the file.",
     severity="info",
 )
+RETRY_NOT_STORED: Final = code(
+    "retry_not_stored",
+    "The outputs of the job could not be stored",
+    "policy",
+    "site",
+    "Make room at the storage, or mend it: the attempt does not count against the file.",
+    severity="info",
+)
 TASK_EVENTS_GIVEN_UP: Final = code(
     "task_events_given_up",
     "Some events were given up",

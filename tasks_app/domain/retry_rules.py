@@ -227,6 +227,15 @@ SITE_ENDS: Final = (
 one whose node people have given up."""
 
 
+NOT_STORED: Final = (ErrorClass("pilot", 1137, "not_stored"),)
+"""Outputs that could not be stored: the storage may be full, or broken."""
+
+
+def not_stored(errors: Iterable[JobError]) -> ErrorClass | None:
+    """The class by which a job could not store its outputs; None when that is not why it failed."""
+    return _class_of(errors, NOT_STORED, "not_stored")
+
+
 def site_end(errors: Iterable[JobError]) -> ErrorClass | None:
     """The class by which the site itself has ended the job; None when it did not."""
     return _class_of(errors, SITE_ENDS, "site_end")

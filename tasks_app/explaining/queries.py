@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.db.models import Subquery
 from django.db.models.functions import JSONObject
 
 from brokerage_app.cases.gathering import NUCLEUS
+from brokerage_app.grid.closed_storage import queues_without_storage
 from brokerage_app.grid.configured import configuration
 from brokerage_app.grid.installed_policy import share_tree
 from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
@@ -283,8 +285,10 @@ def _agent(row: Agent, now: datetime) -> AgentFact:
 
 def pilots_of(jobs: str, values: dict[str, Any], now: datetime) -> list[tuple[str, PilotFact]]:
     """Jobs by state and site, with the signs of pilots there. `jobs`: SQL of this package for (jobstatus, site, n), with its
-    values. One query."""
+    values. Two queries, one where there are no such jobs."""
     with connection.cursor() as cursor:
         around: dict[str, Any] = {"now": now, "since": now - CALLS_OF, "at_pilots": sorted(JOB_AT_PILOT)}
         cursor.execute(PILOTS.format(jobs=jobs), {**values, **around})
-        return [(status, PilotFact(*row)) for status, *row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    shut = queues_without_storage() if rows else {}
+    return [(status, replace(PilotFact(*row), shut=shut.get(row[0], ""))) for status, *row in rows]

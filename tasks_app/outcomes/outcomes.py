@@ -24,7 +24,7 @@ from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.inputs import readers
 from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
-from tasks_app.outcomes import end_hooks, unmerged
+from tasks_app.outcomes import end_hooks, unmerged, unstored
 from tasks_app.outcomes.end_hooks import Ending, Ends, EventJob
 from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.left_logs import left_logs
@@ -68,6 +68,8 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     for task_id in sorted(by_task):
         _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now(), more)
         new_files += [f for o in by_task[task_id] for f in _new_files(o, before[o.job_id].owner)]
+    unstored.note(cursor, unstored.among(failures), now or timezone.now())
+    unstored.note_stored(cursor, [i for i in ended if wanted[i].stored and wanted[i].status != JobStatus.FAILED])
     _tell(cursor, by_task, more.jobs)
     data_management().add(new_files)
     if new_files:

@@ -1,4 +1,4 @@
-"""Watchdog: numbers of queues that brokers read. Jobs and users, starts, pilots, workers, disk I/O, transfers."""
+"""Watchdog: numbers of queues that brokers read. Jobs and users, starts, pilots, workers, disk I/O, transfers, closed storage."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.counts import statistics
+from tasks_app.outcomes import unstored
 
 COUNTS_AGE_S = 30.0
 
@@ -16,5 +17,6 @@ COUNTS_AGE_S = 30.0
 def run(now: datetime | None = None) -> Pass:
     """One pass: a few statements over open jobs and the last hours of the log, whatever the number of queues."""
     statistics.refresh(COUNTS_AGE_S)
+    unstored.reopen(the_time(now))
     queues = statistics.refresh_activity(the_time(now))
     return Pass(queues, f"numbers of {plural(queues, 'queue')}")

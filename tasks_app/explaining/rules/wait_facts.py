@@ -156,6 +156,7 @@ class PilotFact:
     until     when the status ends (UTC); None: when somebody changes it
     known_s   seconds since the queue was added; None when nobody has noted that
     at_pilots jobs of anybody that pilots have there; called_at: when one asked last
+    shut      why its jobs could not store their outputs now; "" when they can
     """
 
     site: str
@@ -169,6 +170,7 @@ class PilotFact:
     until: datetime | None = None
     at_pilots: int = 0
     called_at: datetime | None = None
+    shut: str = ""
 
     @property
     def closed(self) -> str:
@@ -176,7 +178,7 @@ class PilotFact:
         if not self.status:
             return "the queue no longer exists"
         if self.status not in _CLOSED:
-            return ""
+            return self.shut
         until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""
         return f"the queue is {self.status}{until}" + (f" (“{self.reason.rstrip('.')}”)" if self.reason else "")
 

@@ -17,7 +17,16 @@ from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.failure_reasons import failed, limited_as
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.reasons import Reason
-from tasks_app.domain.retry_rules import Action, Circumstances, ErrorClass, RetryRule, is_system_error, select, site_end
+from tasks_app.domain.retry_rules import (
+    Action,
+    Circumstances,
+    ErrorClass,
+    RetryRule,
+    is_system_error,
+    not_stored,
+    select,
+    site_end,
+)
 from tasks_app.domain.units import event_cpu_time
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.retries.rules.memory import (
@@ -32,7 +41,7 @@ from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
 MOST_SPARED: Final = 10
 """From so many attempts of a file on also those count that the site has ended, or taken from a queue before a pilot had the
-job: something of the file may be to blame, and no file goes round without an end."""
+job, or whose outputs could not be stored: something of the file may be to blame, and no file goes round without an end."""
 CPU_GROWTH: Final = 1.1
 """A job that ended at its time limit needed at least this much more."""
 
@@ -150,15 +159,22 @@ def decide(
 ) -> RetryDecision:
     """What the rules do after a job has failed; see `retry_rules.select` for which of them apply.
 
-    Attempts are raised only for jobs that the site itself has ended, memory is never lowered. An error of the class
-    `system` gives one more failure to files with a limit on failures. Raises ValueError for an unknown unit of memory or
-    CPU time.
+    Attempts are raised only for jobs that the site itself has ended or whose outputs could not be stored, memory is never
+    lowered. An error of the class `system` gives one more failure to files with a limit on failures. Raises ValueError for
+    an unknown unit of memory or CPU time.
     """
     draft = _Draft(MappingProxyType({f.file_id: f for f in job.files}))
     if system := is_system_error(job.errors, classes):
         draft = _forgive(draft, system)
     if (ended := site_end(job.errors)) and not task.rule.flag("DR"):
-        draft = _spare(draft, ended)
+        detail = (
+            f"the site ended the job ({ended.error_source} error {ended.error_code}), so the attempt does not count"
+        )
+        draft = _spare(draft, Reason(attempt_refusal_codes.RETRY_SITE_ENDED, detail))
+    elif (unstored := not_stored(job.errors)) and not task.rule.flag("DR"):
+        error = f"{unstored.error_source} error {unstored.error_code}"
+        detail = f"its outputs could not be stored ({error}), so the attempt does not count"
+        draft = _spare(draft, Reason(attempt_refusal_codes.RETRY_NOT_STORED, detail))
     found = select(job.errors, rules, job.where, now)
     for rule in found.rules:
         draft = _EFFECTS[rule.action](draft, job, task, rule)
@@ -196,7 +212,7 @@ def _forgive(draft: _Draft, system: ErrorClass) -> _Draft:
     )
 
 
-def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
+def _spare(draft: _Draft, reason: Reason) -> _Draft:
     """The attempt does not count: another one takes its place, for files that have not had so many already."""
     spared = {
         i: replace(f, max_attempt=f.max_attempt + 1)
@@ -205,8 +221,6 @@ def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
     }
     if not spared:
         return draft
-    detail = f"the site ended the job ({ended.error_source} error {ended.error_code}), so the attempt does not count"
-    reason = Reason(attempt_refusal_codes.RETRY_SITE_ENDED, detail)
     return replace(draft, files={**draft.files, **spared}, reasons=(*draft.reasons, reason))
 
 

@@ -92,6 +92,7 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     `check` raises; then there is nothing at the place that was not there before.
     """
     where = place(base, file.scope, file.lfn)
+    _check_readable(folder / file.lfn)
     temporary = where.path.with_name(f".{uuid.uuid4().hex}.part")
     try:
         make_folders(where)
@@ -107,6 +108,15 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
         ) from exc
     log.info("stageout.copied lfn=%s bytes=%d adler32=%s to=%s", file.lfn, copied.size, copied.hex, where.path)
     return Stored(file.lfn, file.guid or str(uuid.uuid4()), copied, where)
+
+
+def _check_readable(output: Path) -> None:
+    """Raises JobFailedError when its payload has left an output that cannot be read: no storage is to blame for that."""
+    try:
+        os.close(os.open(output, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as exc:
+        said = exc.strerror or exc
+        raise JobFailedError(Code.OUTPUT_MISSING, f"Output {output.name} cannot be read: {said}") from exc
 
 
 def take_back(stored: Sequence[Stored]) -> None:

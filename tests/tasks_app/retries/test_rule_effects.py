@@ -239,6 +239,20 @@ def test_jobs_that_the_site_has_ended_use_up_no_attempt_of_their_files(
 
 
 @pytest.mark.parametrize(
+    ("attempt", "limit", "split_rule", "raised"),
+    [(1, 1, "", 2), (2, 3, "", 4), (9, 9, "", 10), (10, 10, "", None), (1, None, "", None), (1, 1, "DR=1", None)],
+)
+def test_outputs_that_could_not_be_stored_use_up_no_attempt_until_it_is_the_tenth(
+    attempt: int, limit: int | None, split_rule: str, raised: int | None
+) -> None:
+    error = JobError("pilot", "1137", "Output x could not be stored: No space left on device")
+    job = failed(FileAttempts(1, attempt, limit), errors=(error,))
+    decision = outcome(job, task=RetryTask(SplitRule.parse(split_rule)))
+    assert decision.files == (() if raised is None else (FileChange(1, max_attempt=raised),))
+    assert [reason.code for reason in decision.reasons] == ([] if raised is None else ["retry_not_stored"])
+
+
+@pytest.mark.parametrize(
     "text", ["maxAttempt=0", "maxAttempt=x", "maxAttempt=1&maxAttempt=2", "size=3", "steps=4/2/7", "steps=1/2", "2"]
 )
 def test_parameters_that_cannot_be_read_are_refused(text: str) -> None:

@@ -1,0 +1,55 @@
+"""What cannot be stored: whose fault it is, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tasks_app.worker_node.pilot.errors import Code, JobFailedError
+from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.stageout import stage_out
+from tests.lacking import lacking
+
+STORE = """
+import sys
+from pathlib import Path
+from tasks_app.worker_node.pilot.errors import JobFailedError
+from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.stageout import stage_out
+folder, storage = map(Path, sys.argv[1:])
+try:
+    stage_out(Output("out", "lab", ""), storage, folder, lambda: None)
+except JobFailedError as exc:
+    print(int(exc.failure.code), exc, [path.name for path in storage.rglob("*") if path.is_file()])
+"""
+
+
+def test_a_storage_that_is_full_is_told_of_as_such_and_keeps_nothing(tmp_path: Path) -> None:
+    for name in ("job", "storage"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "job" / "out").write_bytes(bytes(2 << 20))
+    small = f'mount -t tmpfs -o size=1m none "$2" && exec {sys.executable} -c "$0" "$1" "$2"'
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", small, STORE]
+        + [str(tmp_path / name) for name in ("job", "storage")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    if done.stderr.startswith(("unshare:", "mount:")):
+        lacking(f"this machine lets nobody mount a small storage: {done.stderr}")
+    said = "1137 Output out could not be stored: No space left on device []"
+    assert done.stdout.strip() == said, done.stderr
+
+
+def test_an_output_that_its_payload_has_left_unreadable_is_no_fault_of_the_storage(tmp_path: Path) -> None:
+    for name in ("job", "storage"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "job" / "out").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JobFailedError, match="Output out cannot be read") as caught:
+        stage_out(Output("out", "lab", ""), tmp_path / "storage", tmp_path / "job", lambda: None)
+    assert caught.value.failure.code == Code.OUTPUT_MISSING
