@@ -58,6 +58,7 @@ from tasks_app.outcomes import (
     bad_inputs,
     children,
     endings,
+    inputs_back,
     left_jobs,
     libraries,
     lost_outputs,
@@ -580,6 +581,14 @@ def datasets_that_lost_files(made: SimpleNamespace) -> Held:
 def a_task_whose_files_have_come_from_tape(made: SimpleNamespace) -> Held:
     task = made.task(status="staging", split_rule="IS=1")
     return Held(("jedi_tasks", "jeditaskid", task.id), lambda: staging.settle_task(task.id))
+
+
+@at("tasks_app/outcomes/inputs_back.py:_take_back")
+def a_task_that_ends_while_a_file_of_it_is_there_again(made: SimpleNamespace) -> Held:
+    task = made.task(status="running")
+    work = lambda: inputs_back._take_back(task.id, 1, "lab.in", ["f1"])  # noqa: E731
+    ends = "UPDATE jedi_tasks SET status = 'finishing' WHERE jeditaskid = %s"
+    return Held(("jedi_tasks", "jeditaskid", task.id), work, then=ends, answer=0)
 
 
 @at("tasks_app/inputs/released_files.py:_set_released")

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from brokerage_app.grid import configured
 from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
+from tasks_app.agents.watchdogs import replicas
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
 from tasks_app.models import CatalogueFile, FileReplica, JobFile
 from tasks_app.outcomes.recovery import recover
-from tests.flow.driving import add_queue, files, parameters, reads, settle, states, status, submit, task
+from tests.flow.driving import add_queue, dataset, files, parameters, reads, settle, states, status, submit, task
 from tests.flow.real_pilot import RealPilot
 from tests.tasks_app.transfers.storage_scene import Storages
 
@@ -157,6 +158,58 @@ def test_files_that_are_there_are_processed_without_the_one_that_nobody_has(site
         ("in3", "finished"),
     ]
     assert "in2" in (task(made).error_dialog or "")
+
+
+def set_aside_one(site: Storages) -> tuple[int, Path]:
+    """A task that goes on without one of its files, and where that has been moved away."""
+    site.dataset("lab.in", "LOCAL_SE", ["in0", "in1", "in2"])
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=3, site="NORTH_Q"))
+    settle()
+    away = site.path("LOCAL_SE", "in2").rename(site.root / "in2")
+    assert RealPilot(site="NORTH_Q").work() == 1
+    settle()
+    assert [file.status for file in files(made)] == ["running", "running", "lost"]
+    replicas_pass()
+    assert [file.status for file in files(made)][2] == "lost", "nobody has it"
+    return made, away
+
+
+def replicas_pass() -> None:
+    replicas.run()
+    settle()
+
+
+def test_a_file_that_was_set_aside_is_taken_up_when_its_storage_has_it_again(site: Storages) -> None:
+    made, away = set_aside_one(site)
+    away.rename(site.path("LOCAL_SE", "in2"))
+    replicas_pass()
+    assert not FileReplica.objects.filter(status="bad").exists()
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), [file.status for file in files(made)]) == ("done", ["finished"] * 3)
+
+
+def test_a_file_that_was_set_aside_is_taken_up_when_another_storage_gets_it(site: Storages) -> None:
+    made, away = set_aside_one(site)
+    place = storage_path(site.root / "SOUTH_DISK", "lab", "in2")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    away.rename(place)
+    FileReplica.objects.create(scope="lab", lfn="in2", endpoint="SOUTH_DISK", url=file_url(place))
+    replicas_pass()
+    assert [file.status for file in files(made)][2] != "lost"
+    row = dataset(made)
+    assert (row.files, row.files_missing) == (3, 0)
+
+
+def test_a_file_of_another_content_or_of_a_task_that_has_ended_stays_set_aside(site: Storages) -> None:
+    made, away = set_aside_one(site)
+    site.path("LOCAL_SE", "in2").write_bytes(b"something else")
+    replicas_pass()
+    assert [file.status for file in files(made)][2] == "lost"
+    settle(RealPilot(site="NORTH_Q").work)
+    assert status(made) == "finished"
+    away.rename(site.path("LOCAL_SE", "in2"))
+    replicas_pass()
+    assert (status(made), [file.status for file in files(made)][2]) == ("finished", "lost")
 
 
 def test_a_storage_that_is_away_has_lost_nothing(site: Storages) -> None:

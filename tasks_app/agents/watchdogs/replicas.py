@@ -1,4 +1,6 @@
-"""Watchdog: looks up the replicas of open tasks' inputs again when the stored answer is old."""
+"""Watchdog: looks up the replicas of open tasks' inputs again when the stored answer is old.
+
+Inputs that were set aside since nobody had them are taken up again when somebody has."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from jedisite.agents.registry import Pass, agent
 from jedisite.database.sql import the_time
 from jedisite.vocabulary.words import plural
 from tasks_app.inputs import locality
+from tasks_app.outcomes import inputs_back
 
 LIMIT = 500
 AT_ONCE = 50
@@ -18,6 +21,7 @@ AT_ONCE = 50
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over inputs that were asked for an hour ago or never; answers that nobody needs any more are deleted."""
     now = the_time(now)
+    inputs_back.take_back()
     names = locality.stale(now, limit)
     for start in range(0, len(names), AT_ONCE):
         renew_lease()
