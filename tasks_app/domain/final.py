@@ -48,6 +48,7 @@ class Books:
     removed           who took all files out of its input, as a sentence
     maker             what another task has left of an input that it makes
     given_up          events of files that were processed without them (allowPartialFinish)
+    left_out          files of jobs that would have been incomplete (skipShortOutput); mostly they are no input any more
     """
 
     files: int
@@ -66,6 +67,7 @@ class Books:
     removed: str = ""
     maker: Maker | None = None
     given_up: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,9 @@ def _by_files(books: Books) -> FinalVerdict:
         words += f"; {books.missing}"
     if books.given_up:
         words += f", {plural(books.given_up, 'event was', 'events were')} given up"
+    if books.left_out:
+        jobs = "its job" if books.left_out == 1 else "their jobs"
+        words += f"; {plural(books.left_out, 'was', 'were')} left out, as {jobs} would have been incomplete (skipShortOutput)"
     words = books.removed or words
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
         return FinalVerdict(TaskStatus.FAILED, Reason(refusal_codes.TASK_NONE_DONE, words))

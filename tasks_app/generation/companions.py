@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from jedisite.vocabulary.words import plural
+from tasks_app.domain import short_jobs
 from tasks_app.generation.picker import pick, pick_of_groups, pick_of_jobs
 from tasks_app.generation.rules.sources import (
     DatasetRow,
@@ -27,7 +28,6 @@ from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.pairing import pair_again
 
 ME = "job_generator"
-MOST_NAMED = 3
 """Files that a sentence names."""
 
 
@@ -109,13 +109,7 @@ def add_copies(
 
 def note_left_out(turn: TurnFacts, lfns: Sequence[str]) -> None:
     """The log of the task says which files no job reads, since it would be incomplete."""
-    some = list(dict.fromkeys(lfns))
-    names = ", ".join(some[:MOST_NAMED]) + (f" and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else "")
-    are, they = ("is", "its job") if len(some) == 1 else ("are", "their jobs")
-    said = (
-        f"{plural(len(some), 'input file')} {are} left out (skipShortOutput), as {they} would be incomplete: {names}."
-    )
-    task_moves.note_on_task(turn.task.id, by=ME, reason=said)
+    task_moves.note_on_task(turn.task.id, by=ME, reason=short_jobs.noted(lfns))
 
 
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.db.models import QuerySet, Sum
 
 from jedisite.database.sql import hot_cursor
+from tasks_app.domain import short_jobs
 from tasks_app.domain.final import PRODUCTION_LABELS, Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
@@ -15,7 +16,7 @@ from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.inputs.partial_inputs import has_partial
 from tasks_app.inputs.removed_files import all_removed
-from tasks_app.models import Dataset, Task
+from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes import end_hooks
 from tasks_app.params.splitrule import SplitRule
@@ -63,6 +64,7 @@ def books_of(task: Task) -> Books:
         missing=why_missing(task.id, missing, whole_groups=(rule.get_int("GB") or 0) >= WHOLE) if missing.files else "",
         removed="" if files else all_removed([task.id]).get(task.id, ""),
         given_up=_given_up(task.id) if has_partial(task) else 0,
+        left_out=_left_out(task),
         maker=_maker(task, masters)
         if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
         else None,
@@ -73,6 +75,12 @@ def _given_up(task_id: int) -> int:
     """Events that were given up of files that were processed without them."""
     with hot_cursor() as cursor:
         return sum(end_hooks.given_up(cursor, task_id).values())
+
+
+def _left_out(task: Task) -> int:
+    """Files that this attempt of the task has left out, by its log."""
+    notes = TaskStatusLog.objects.filter(task_id=task.id, attempt=task.attempt, reason__contains=short_jobs.MARK)
+    return short_jobs.counted(notes.values_list("reason", flat=True))
 
 
 def with_no_result(tasks: Sequence[Task]) -> list[Task]:

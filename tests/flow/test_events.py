@@ -169,6 +169,8 @@ def test_incomplete_jobs_are_not_made_when_outputs_must_not_be_short() -> None:
     assert dataset(made).files == 6
     said = "1 input file is left out (skipShortOutput), as its job would be incomplete: lab.in.00006."
     assert TaskStatusLog.objects.filter(task_id=made, reason=said).count() == 1
+    said = "6 of 6 input files were processed; 1 was left out, as its job would have been incomplete (skipShortOutput)"
+    assert task(made).error_dialog == said
 
 
 def test_jobs_take_as_many_ranges_as_fit_the_wall_time_of_their_site() -> None:

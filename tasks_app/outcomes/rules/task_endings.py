@@ -45,7 +45,7 @@ def ending_of(status: str, said: str, books: Callable[[], Books]) -> Ending:
     verdict = final_verdict(found)
     remark = (
         verdict.reason.detail
-        if verdict.reason.code in _SHOWN or found.missing or found.removed or found.given_up
+        if verdict.reason.code in _SHOWN or found.missing or found.removed or found.given_up or found.left_out
         else ""
     )
     if said.startswith(PREPROCESSING_FAILED):
