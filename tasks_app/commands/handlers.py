@@ -158,8 +158,6 @@ def increase_attempts(task: Task, order: Order) -> str:
 @carries_out(TaskCommand.REMOVE_FILES, "files removed")
 def remove_files(task: Task, order: Order) -> str:
     done = file_removal.remove(task.id, named_files(order.parameters))
-    if not done.files:
-        raise command_queue.CommandRefusedError(done.why_some_stay)
     sentence = f"{plural(done.files, 'file is', 'files are')} removed from its input"
     sentence += f"; {done.why_some_stay}" if done.stay else ""
     task_moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
@@ -170,8 +168,6 @@ def remove_files(task: Task, order: Order) -> str:
 @carries_out(TaskCommand.RELEASE, "released")
 def release(task: Task, order: Order) -> str:
     count, held = file_moves.release_staging(task.id), SplitRule.parse(task.split_rule).flag("WH")
-    if not count and not held:
-        raise command_queue.CommandRefusedError(f"no file of task {task.id} is being staged, and no workflow holds it")
     done = [plural(count, "file is used as it is", "files are used as they are")] if count else []
     if held:
         _end_holdup(task)

@@ -50,7 +50,7 @@ def obey_next() -> bool:
         with transaction.atomic():  # a refused command leaves nothing behind
             order = _order_of(command, task)
             if not order.parameters.get(FOLLOWS):
-                command_queue.check_command(task, command.name)
+                command_queue.check_command(task, command.name, order.parameters)
             with turn(ME, task.id):
                 status, answer = "done", HANDLERS[TaskCommand(command.name)](task, order)
     except command_queue.CommandRefusedError as exc:

@@ -23,13 +23,8 @@ from tasks_app.models import Command, Dataset, RetryNote, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.outcomes import partial_files
-from tasks_app.params import event_service
 from tasks_app.params.command_parameters import subjobs_in
-from tasks_app.params.faults import Faults
-from tasks_app.params.resubmission import apply_changes
-from tasks_app.params.schema import ParamErrors
-from tasks_app.submission import command_queue, known_names
-from tasks_app.submission.rehearsal import check_changed
+from tasks_app.submission import command_queue
 from tasks_app.submission.storing import register_outputs
 
 MOST_KEPT = 3
@@ -52,8 +47,6 @@ _TELLS = TELLS_EFFICIENCY.format(
 @carries_out(TaskCommand.RETRY, "retried")
 def retry(task: Task, order: Order) -> str:
     """Try again what was not processed. Raises CommandRefusedError when there is nothing of the kind."""
-    if order.given("discard") and not task.event_service:
-        raise command_queue.CommandRefusedError(f"task {task.id} has no event service: no events can be discarded")
     if task.status in MORE_ATTEMPTS_IN:
         said = increase_attempts(task, order)
         job_hooks.task_is_tried_again(task, discard=order.given("discard"))
@@ -148,16 +141,9 @@ def _more_for(task_id: int) -> str:
 def _change(task: Task, order: Order) -> str:
     """Store the changed parameters. Returns what of those that stay would be refused by now, as the end of an answer. Raises
     CommandRefusedError when the changes do not go with the others."""
-    changes = known_names.with_plain_names(order.parameters.get("changes") or {})
+    changes = order.parameters.get("changes") or {}
     stored = TaskParams.objects.get(pk=task.id)
-    changed, faults = apply_changes(stored.params, changes), Faults()
-    try:
-        event_service.check_change(changes, now=task.event_service == 1, faults=faults)
-        faults.raise_if_any()
-        kept = check_changed(stored.params, changed, task)
-    except ParamErrors as exc:
-        why = f"the changes do not fit task {task.id}" if changes else f"task {task.id} cannot run again as it is"
-        raise command_queue.CommandRefusedError(f"{why}: {exc}") from exc
+    changed, kept = command_queue.changed_parameters(task, stored.params, changes)
     if changes:
         stored.params = changed
         stored.save(update_fields=["params"])

@@ -115,7 +115,9 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     TaskCommand.REMOVE_FILES: CommandRule(
         "Remove files",
         "take files out of its input, such as those that always fail; files that jobs have stay",
-        frozenset({T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED, T.EXHAUSTED}),
+        frozenset(
+            {T.STAGING, T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED, T.EXHAUSTED}
+        ),
         f"{_NO_WAY_BACK}: submit another task for these files.",
         asks="Remove files from the input of {}?",
     ),

@@ -17,6 +17,7 @@ from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import input_wishes, makers
 from tasks_app.inputs.file_groups import releases_blocks
 from tasks_app.inputs.input_wishes import Feeding
+from tasks_app.inputs.removed_files import all_removed
 from tasks_app.inputs.rules.bunches import bunch_in_words
 from tasks_app.inputs.rules.selection import why_none
 from tasks_app.models import Dataset
@@ -77,7 +78,9 @@ def totals(task_id: int) -> tuple[object, ...]:
 
 
 def why_nothing(task: Feeding, masters: list[Dataset]) -> str:
-    """Why there is no input: the dataset has no files, or none that the task takes."""
+    """Why there is no input: it was removed, the dataset has no files, or none that the task takes."""
+    if removed := all_removed([task.id]):
+        return removed[task.id]
     for dataset in masters:
         with suppress(UnknownDatasetError):
             if dataset.type == "input" and (there := data_management().describe(dataset.name).files):

@@ -339,6 +339,17 @@ def release_staging(task_id: int) -> int:
         return count
 
 
+def staging_in(tasks: Collection[int]) -> set[int]:
+    """Those of these tasks with a file that is being staged. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""SELECT DISTINCT jeditaskid FROM jedi_dataset_contents
+                 WHERE jeditaskid = ANY(%s) AND type IN {_INPUTS} AND {_STAGING}""",
+            [list(tasks)],
+        )
+        return {task for (task,) in cursor.fetchall()}
+
+
 def note_staged(task_id: int, datasets: list[int], names: list[str] | None) -> int:
     """Files of datasets that the caller has locked are staged: those of these names, or all. Returns how many."""
     with connection.cursor() as cursor:

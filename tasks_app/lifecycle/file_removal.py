@@ -23,14 +23,13 @@ F = FileStatus
 MOST_NAMED: Final = 3
 _READ: Final = "type IN ('input', 'pseudo_input')"
 _SPENT: Final = "(attemptnr >= maxattempt OR failedattempt >= maxfailure)"
+_FREE: Final = f"jeditaskid = %(task)s AND {_READ} AND {{which}} AND {before(INPUT, F.REMOVED)}"
 _REMOVE_WHERE: Final = f"""
 WITH old AS (
     SELECT fileid, datasetid, status IN ('lost', 'missing') AS gone,
            status = 'ready' AND keeptrack = 1 AND coalesce({_SPENT}, false) AS failed,
            coalesce(endevent - startevent + 1, nevents, 0) AS events
-      FROM jedi_dataset_contents
-     WHERE jeditaskid = %(task)s AND {_READ} AND {{which}} AND {before(INPUT, F.REMOVED)}
-     ORDER BY fileid FOR UPDATE),
+      FROM jedi_dataset_contents WHERE {_FREE} ORDER BY fileid FOR UPDATE),
 removed AS (
     UPDATE jedi_dataset_contents SET status = 'removed'
      WHERE jeditaskid = %(task)s AND fileid = ANY(ARRAY(SELECT fileid FROM old))),
@@ -38,10 +37,10 @@ forgotten AS (DELETE FROM file_retries WHERE fileid = ANY(ARRAY(SELECT fileid FR
 SELECT datasetid, count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), count(*) FILTER (WHERE failed),
        (coalesce(sum(events) FILTER (WHERE NOT gone), 0))::bigint
   FROM old GROUP BY 1 ORDER BY 1"""
-_REMOVE: Final = _REMOVE_WHERE.format(
-    which="""lfn = ANY(%(lfns)s::text[]) AND NOT (boundaryid IS NOT NULL AND datasetid IN (
+_NAMED: Final = """lfn = ANY(%(lfns)s::text[]) AND NOT (boundaryid IS NOT NULL AND datasetid IN (
            SELECT datasetid FROM jedi_datasets WHERE jeditaskid = %(task)s AND masterid IS NOT NULL))"""
-)
+_REMOVE: Final = _REMOVE_WHERE.format(which=_NAMED)
+_MAY_BE_REMOVED: Final = f"SELECT EXISTS (SELECT 1 FROM jedi_dataset_contents WHERE {_FREE.format(which=_NAMED)})"
 _REMOVE_GROUPS: Final = _REMOVE_WHERE.format(which="boundaryid = ANY(%(groups)s::bigint[])")
 # Of a task that scouts, jobs may take fewer files than are there: never more than that.
 _COUNT: Final = """
@@ -80,9 +79,23 @@ def remove(task_id: int, lfns: Sequence[str]) -> Removal:
     """Take the files of these names out of all inputs of a task: those that wait, that have failed, and that are lost."""
     with connection.cursor() as cursor:
         rows = _remove(cursor, _REMOVE, task_id, {"lfns": texts(lfns)})
-        cursor.execute(_LEFT, {"task": task_id, "lfns": texts(lfns), "all": not rows})
-        stay = [_why(*row) for row in cursor.fetchall()]
+        stay = _staying(cursor, task_id, lfns, all_of_them=not rows)
     return Removal(sum(row[1] + row[2] for row in rows), stay)
+
+
+def why_none(task_id: int, lfns: Sequence[str]) -> str:
+    """Why none of the files of these names can be removed now; "" when one can."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MAY_BE_REMOVED, {"task": task_id, "lfns": texts(lfns)})
+        row = cursor.fetchone()
+        if row and row[0]:
+            return ""
+        return Removal(0, _staying(cursor, task_id, lfns, all_of_them=True)).why_some_stay
+
+
+def _staying(cursor: CursorWrapper, task_id: int, lfns: Sequence[str], *, all_of_them: bool) -> list[str]:
+    cursor.execute(_LEFT, {"task": task_id, "lfns": texts(lfns), "all": all_of_them})
+    return [_why(*row) for row in cursor.fetchall()]
 
 
 def remove_groups(task_id: int, groups: Collection[int]) -> int:

@@ -12,10 +12,16 @@ from jedisite.agents.passes import kick
 from tasks_app.domain import accepting
 from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
 from tasks_app.inputs import nothing_new
-from tasks_app.lifecycle import attempts
+from tasks_app.lifecycle import attempts, file_moves, file_removal
 from tasks_app.lifecycle.standing import standing_of
 from tasks_app.models import Command, Task, TaskParams
-from tasks_app.submission import sandboxes
+from tasks_app.params import event_service
+from tasks_app.params.command_parameters import named_files
+from tasks_app.params.faults import Faults, ParamErrors
+from tasks_app.params.resubmission import apply_changes
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.submission import known_names, sandboxes
+from tasks_app.submission.rehearsal import check_changed
 
 NEW_CODE: Final = "fixedSandbox"
 
@@ -37,8 +43,11 @@ def give_command(
     Raises CommandRefusedError when it does not accept it, it would do nothing, or its jobs cannot get their code.
     """
     task = Task.objects.select_for_update().get(pk=task_id)
-    _raise_first(_refusals([task], command, Command.objects.waiting_of([task_id])))
+    waiting = Command.objects.waiting_of([task_id])
+    _raise_first(_refusals([task], command, waiting, parameters or {}))
     changes = (parameters or {}).get("changes") or {}
+    if command == TaskCommand.INCEXEC and not waiting:
+        _check_changes([task], changes)
     if command == TaskCommand.INCEXEC and (nothing := nothing_new.why_nothing_new(task, changes)):
         raise NothingNewError(f"task {task_id} is done, {nothing}")
     if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
@@ -64,6 +73,8 @@ def queue_commands(
     waiting = Command.objects.waiting_of([task.id for task in tasks])
     _raise_first(refusals(tasks, command, waiting, parameters or {}))
     changes = (parameters or {}).get("changes") or {}
+    if changes:
+        _check_changes([task for task in tasks if task.id not in waiting], changes)
     for task in tasks if NEW_CODE in changes else ():
         _check_code(task, changes)
     return _queue(tasks, command, by, reason, parameters, act)
@@ -80,12 +91,12 @@ def refusals(
     waiting: Mapping[int, Sequence[str]],
     parameters: Mapping[str, Any] | None = None,
 ) -> dict[int, str]:
-    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to eight queries.
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to nine queries.
 
     Commands of a task are obeyed in their order: what counts is its state after those that wait. Without `parameters` it
     is not known yet whether a task that is to run again gets other code.
     """
-    refused = _refusals(tasks, command, waiting)
+    refused = _refusals(tasks, command, waiting, parameters)
     if command == TaskCommand.INCEXEC and parameters is None:
         return refused
     takes = [task for task in tasks if task.id not in refused and task.id not in waiting]
@@ -106,7 +117,9 @@ def _check_code(task: Task, changes: Mapping[str, Any]) -> None:
         raise CommandRefusedError(f"task {task.id} cannot run again: {no}")
 
 
-def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
+def _refusals(
+    tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]], parameters: Mapping[str, Any] | None
+) -> dict[int, str]:
     refused: dict[int, str] = {}
     for task in tasks:
         if says := accepting.refusal(standing_of(task, waiting.get(task.id, ())), command):
@@ -118,7 +131,53 @@ def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequenc
     if giving:
         used_up = attempts.used_up_in(giving)
         refused |= {task_id: attempts.none_used_up(task_id) for task_id in giving if task_id not in used_up}
-    return refused
+    takes = [task for task in takes if task.id not in refused and task.id not in waiting]
+    return refused | _in_vain(takes, command, parameters)
+
+
+def _in_vain(tasks: Sequence[Task], command: str, parameters: Mapping[str, Any] | None) -> dict[int, str]:
+    """Why the command would find nothing to do for those of the tasks for which that is so: asked at the door, and once more
+    before it is carried out. Without `parameters` only what does not depend on them."""
+    if command == TaskCommand.RELEASE:
+        staging = file_moves.staging_in([task.id for task in tasks]) if tasks else set()
+        held = {task.id for task in tasks if SplitRule.parse(task.split_rule).flag("WH")}
+        says = "no file of task {} is being staged, and no workflow holds it"
+        return {task.id: says.format(task.id) for task in tasks if task.id not in staging | held}
+    if parameters is None:
+        return {}
+    if command == TaskCommand.REMOVE_FILES:
+        found = {task.id: file_removal.why_none(task.id, named_files(parameters)) for task in tasks}
+        return {task_id: says for task_id, says in found.items() if says}
+    if command == TaskCommand.RETRY and parameters.get("discard"):
+        says = "task {} has no event service: no events can be discarded"
+        return {task.id: says.format(task.id) for task in tasks if not task.event_service}
+    return {}
+
+
+def changed_parameters(
+    task: Task, stored: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """The parameters of a task with these changes, and what of those that stay would be refused by now.
+
+    Raises CommandRefusedError when the changes do not go with the others, or it cannot run again as it is.
+    """
+    changes = known_names.with_plain_names(given)
+    changed, faults = apply_changes(stored, changes), Faults()
+    try:
+        event_service.check_change(changes, now=task.event_service == 1, faults=faults)
+        faults.raise_if_any()
+        return changed, check_changed(stored, changed, task)
+    except ParamErrors as exc:
+        why = f"the changes do not fit task {task.id}" if changes else f"task {task.id} cannot run again as it is"
+        raise CommandRefusedError(f"{why}: {exc}") from exc
+
+
+def _check_changes(tasks: Sequence[Task], changes: Mapping[str, Any]) -> None:
+    """Raise CommandRefusedError unless these changes go with what each of the tasks was submitted with."""
+    stored = dict(TaskParams.objects.filter(pk__in=[task.id for task in tasks]).values_list("pk", "params"))
+    for task in tasks:
+        if task.id in stored:
+            changed_parameters(task, stored[task.id], changes)
 
 
 def _queue(
@@ -145,10 +204,11 @@ def gives_attempts(task: Task, command: str, waiting: Sequence[str] = ()) -> boo
     )
 
 
-def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None:
-    """Raise CommandRefusedError unless the task accepts the command once it has obeyed those that wait."""
-    if refused := accepting.refusal(standing_of(task, waiting), command):
+def check_command(task: Task, command: str, parameters: Mapping[str, Any]) -> None:
+    """Before it is carried out: raise CommandRefusedError unless the task accepts it still, and it has something to do."""
+    if refused := accepting.refusal(standing_of(task, ()), command):
         raise CommandRefusedError(refused)
+    _raise_first(_in_vain([task], command, parameters))
 
 
 def command_of_ours(

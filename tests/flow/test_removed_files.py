@@ -93,12 +93,24 @@ def test_files_that_jobs_have_or_that_are_processed_stay() -> None:
     pilot.work(1)
     settle()
     started = pilot.fetch(1)[0]
-    given = remove(made, 0, 1, 7)
+    with pytest.raises(command_queue.CommandRefusedError) as caught:
+        remove(made, 0, 1, 7)
     assert dataset(made).files == 3
-    assert given.status == "refused"
-    assert f"{name(1)} is being processed by job {started['PandaID']}" in (given.answer or "")
-    assert f"{name(0)} is processed already" in (given.answer or "")
-    assert f"the task reads no file {name(7)}" in (given.answer or "")
+    assert f"{name(1)} is being processed by job {started['PandaID']}" in str(caught.value)
+    assert f"{name(0)} is processed already" in str(caught.value)
+    assert f"the task reads no file {name(7)}" in str(caught.value)
+
+
+def test_a_removal_behind_another_is_refused_when_its_turn_comes() -> None:
+    made = made_of(2)
+    first, second = (
+        command_queue.give_command(made, TaskCommand.REMOVE_FILES, by="ada", parameters={"files": name(0)})
+        for _ in range(2)
+    )
+    commando.run()
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.status, second.status, second.answer) == ("done", "refused", f"{name(0)} is removed already")
 
 
 def test_a_removed_file_does_not_come_back() -> None:
@@ -186,8 +198,8 @@ def test_what_goes_with_a_group_is_removed_with_its_first_input_only() -> None:
     )
     refiner.run()
     feeder.run()
-    given = remove(made, 1, of=B)
-    assert given.status == "refused" and "remove those of the first input" in (given.answer or "")
+    with pytest.raises(command_queue.CommandRefusedError, match="remove those of the first input"):
+        remove(made, 1, of=B)
     remove(made, 1)
     drive(Pilot())
     assert status(made) == "done"

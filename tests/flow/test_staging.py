@@ -32,7 +32,7 @@ from tasks_app.outcomes.task_progress import book_progress
 from tasks_app.submission import command_queue
 from tasks_app.transfers import link_use
 from tests.flow.balance import assert_books_balance
-from tests.flow.driving import dataset, files, look_again, parameters, reads, settle, status, submit, task
+from tests.flow.driving import add_dataset, dataset, files, look_again, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive
 from tests.tasks_app.lifecycle.test_troubles import planted
 from tests.tasks_app.transfers.storage_scene import Storages, configure
@@ -344,6 +344,36 @@ def test_a_task_that_is_staging_can_be_released(site: Storages) -> None:
     carry(Pilot().work)
     assert (status(made), by_status(made)) == ("done", {"finished": 2})
     assert_books_balance()
+
+
+@pytest.mark.parametrize(
+    ("removed", "ends", "says"), [((0,), "done", None), ((0, 1), "broken", "all of its input was removed by ada")]
+)
+def test_files_are_removed_while_their_task_stages(
+    site: Storages, removed: tuple[int, ...], ends: str, says: str | None
+) -> None:
+    site.dataset("lab.in", "TAPE", lfns(0, 1))
+    made = staged_task()
+    carry()
+    assert status(made) == "staging"
+    command_queue.give_command(made, "remove_files", by="ada", parameters={"files": ",".join(lfns(*removed))})
+    carry()
+    site.turn()
+    look_again()
+    carry(Pilot().work)
+    left = {"finished": 2 - len(removed)} if ends == "done" else {}
+    assert (status(made), by_status(made)) == (ends, {"removed": len(removed), **left})
+    assert task(made).error_dialog == says
+
+
+def test_a_release_with_nothing_to_release_is_refused_at_the_door() -> None:
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    with pytest.raises(
+        command_queue.CommandRefusedError, match=f"no file of task {made} is being staged, and no workflow"
+    ):
+        command_queue.give_command(made, "release", by="ada")
 
 
 def test_staging_ends_with_its_task(site: Storages) -> None:

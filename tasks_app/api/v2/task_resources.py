@@ -192,7 +192,8 @@ class TaskCommandViewSet(Lists, OfTask):
 
     @extend_schema(
         summary="Give a command to a task",
-        description="409 when the task's state does not accept the command. The agent commando carries it out within seconds.",
+        description="409 when the task's state does not accept the command, or it would find nothing to do. "
+        "The agent commando carries it out within seconds.",
         request=s.NewCommandSerializer,
         responses={202: s.CommandSerializer},
     )

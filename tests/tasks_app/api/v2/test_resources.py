@@ -30,6 +30,7 @@ from tasks_app.models import (
     TaskParams,
     TaskStatusLog,
 )
+from tests.flow.driving import parameters, reads
 from tests.tasks_app.params.dictionaries import smallest
 
 TASKS = "/api/v2/tasks/"
@@ -172,7 +173,10 @@ NEEDS: dict[str, dict[str, Any]] = {
 
 def with_failed_file(task: Task) -> None:
     read = Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
-    File.objects.create(task_id=task.id, dataset_id=read.pk, lfn="user.ada.in.1", type="input", status="ready")
+    for number, status in ((1, "ready"), (2, "staging")):
+        File.objects.create(
+            task_id=task.id, dataset_id=read.pk, lfn=f"user.ada.in.{number}", type="input", status=status
+        )
 
 
 @pytest.mark.parametrize("command", list(TaskCommand))
@@ -184,7 +188,7 @@ def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     for status in TaskStatus:
         task = make_task(status=status, prod_source_label="user")
         with_failed_file(task)
-        TaskParams.objects.create(task=task, params={})
+        TaskParams.objects.create(task=task, params=parameters("user.ada.t", reads("user.ada.in")))
         body = {"command": command, **NEEDS.get(command, {})}
         answer = client.post(f"{TASKS}{task.id}/commands/", body, "application/json")
         if status in COMMAND_ACCEPTED_IN[command]:
