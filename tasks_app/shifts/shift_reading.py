@@ -1,4 +1,4 @@
-"""Reads what a window of time holds: nine statements, whatever its length."""
+"""Reads what a window of time holds: ten statements, whatever its length."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from django.db.models.functions import Coalesce
 
 from jedisite import audit
 from tasks_app.commands.act_words import kind_of, title_of
+from tasks_app.domain.fingerprints import CAUSES
 from tasks_app.domain.states import TaskStatus
-from tasks_app.models import AttentionItem, Handover, ShiftNote, Task
+from tasks_app.failures import failure_queries as asked
+from tasks_app.models import AttentionItem, Handover, JobFailure, ShiftNote, Task
 from tasks_app.shifts.rules import shift_facts
 from tasks_app.shifts.rules.sections import MOST_LINES, WATCHED
 from tasks_app.shifts.rules.shift_facts import ShiftFacts
@@ -32,10 +34,10 @@ OF_USERS: Final = ("task", "job", "workflow")
 
 _ERRORS = """
 WITH counted AS MATERIALIZED (
-    SELECT fingerprint_id, count(*) AS jobs, sum(wasted_core_s) AS wasted, count(DISTINCT nullif(computingsite, '')) AS sites
+    SELECT fingerprint_id, count(*) AS jobs, sum(wasted_core_s) AS wasted
       FROM job_failures WHERE ended >= %(since)s AND ended < %(until)s GROUP BY 1)
-SELECT f.id, CASE WHEN f.component = '' THEN 'no error' ELSE f.component || ':' || f.code END, f.text, c.jobs, c.wasted, c.sites,
-       f.first_seen, f.known_until, f.ticket,
+SELECT f.id, CASE WHEN f.component = '' THEN 'no error' ELSE f.component || ':' || f.code END, f.text, c.jobs, c.wasted,
+       f.first_seen, f.known_until, f.ticket, f.cause,
        count(*) OVER (), count(*) FILTER (WHERE f.first_seen >= %(since)s) OVER (), sum(c.jobs) OVER ()
   FROM counted c JOIN error_fingerprints f ON f.id = c.fingerprint_id
  ORDER BY f.first_seen >= %(since)s DESC, c.wasted DESC, c.jobs DESC, f.id LIMIT %(most)s
@@ -78,7 +80,7 @@ UNION ALL
 
 
 def read_facts(since: datetime, until: datetime, now: datetime) -> ShiftFacts:
-    """What happened from `since` to before `until`, and what is open now. Seven statements."""
+    """What happened from `since` to before `until`, and what is open now. Eight statements."""
     window: dict[str, Any] = {"since": since, "until": until}
     errors = _rows(_ERRORS, {**window, "most": MOST_LINES})
     first = since.replace(minute=0, second=0, microsecond=0)
@@ -95,12 +97,19 @@ def read_facts(since: datetime, until: datetime, now: datetime) -> ShiftFacts:
         },
     )
     queues = _rows(_QUEUES, {**window, "soon": now + WATCHED, "most": 4 * MOST_LINES})
+    failed = JobFailure.objects.filter(ended__gte=since, ended__lt=until)
+    spreads = asked.spreads(failed, [row[0] for row in errors]) if errors else {}
     items = tuple(shift_facts.ItemFact(*row) for row in _items())
     return ShiftFacts(
         since,
         until,
         now,
-        errors=tuple(shift_facts.ErrorFact(*row[:9]) for row in errors),
+        errors=tuple(
+            shift_facts.ErrorFact(
+                *row[:8], CAUSES.get(row[8], ""), spreads[row[0]].sentence if row[0] in spreads else ""
+            )
+            for row in errors
+        ),
         kinds=errors[0][9] if errors else 0,
         new_kinds=errors[0][10] if errors else 0,
         failures=int(errors[0][11]) if errors else 0,

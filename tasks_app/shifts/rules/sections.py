@@ -153,14 +153,15 @@ def _error(error: ErrorFact, facts: ShiftFacts, window: dict[str, str]) -> Line:
     new = error.first_seen >= facts.since
     known = error.known_until is not None and error.known_until > facts.now
     lost = f", {words.hours(error.wasted_core_s / 3600)} core hours lost" if error.wasted_core_s >= 360 else ""
-    where = f" at {plural(error.sites, 'site')}" if error.sites else ""
     what = " ".join(part for part in (error.key, _said(error.text, 140)) if part)
     notes = [
+        f"cause: {error.cause}" if error.cause else "",
+        _said(error.spread, 160),
         f"known until {error.known_until:%Y-%m-%d}" if known and error.known_until else "",
         _said(error.ticket, 80),
     ]
     return Line(
-        f"{'New: ' if new else ''}{what}: {plural(error.jobs, 'failed job')}{where}{lost}",
+        f"{'New: ' if new else ''}{what}: {plural(error.jobs, 'failed job')}{lost}",
         f"{address('errors', error.number)}?{urlencode(window)}",
         "bad" if new and not known else "",
         note=", ".join(note for note in notes if note),

@@ -8,17 +8,19 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ErrorFact:
-    """Failures of one fingerprint in the window: `key` is component and code, `sites` how many sites had them."""
+    """Failures of one fingerprint in the window: `key` is component and code, `cause` the one that somebody named, in words,
+    `spread` says where they were."""
 
     number: int
     key: str
     text: str
     jobs: int
     wasted_core_s: int
-    sites: int
     first_seen: datetime
     known_until: datetime | None
     ticket: str
+    cause: str = ""
+    spread: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ def stopped(number: int, reason: str, status: str = "exhausted", now: str = "") 
 
 
 def test_an_error_is_new_when_it_was_first_seen_in_the_window() -> None:
-    old = facts.ErrorFact(1, "pilot:1099", "no space left", 12, 7200, 2, NOW - 9 * HOUR, None, "")
-    new = facts.ErrorFact(2, "exe:65", "segfault", 1, 0, 1, NOW - HOUR, None, "T-1")
+    old = facts.ErrorFact(1, "pilot:1099", "no space left", 12, 7200, NOW - 9 * HOUR, None, "")
+    new = facts.ErrorFact(2, "exe:65", "segfault", 1, 0, NOW - HOUR, None, "T-1", "a site", "all at one site, SITE_A")
     first, second = lines("errors", errors=(new, old))
-    assert first.text == "New: exe:65 segfault: 1 failed job at 1 site"
-    assert (first.tone, first.note) == ("bad", "T-1")
-    assert second.text == "pilot:1099 no space left: 12 failed jobs at 2 sites, 2.0 core hours lost"
+    assert first.text == "New: exe:65 segfault: 1 failed job"
+    assert (first.tone, first.note) == ("bad", "cause: a site, all at one site, SITE_A, T-1")
+    assert second.text == "pilot:1099 no space left: 12 failed jobs, 2.0 core hours lost"
     assert (second.tone, second.path) == ("", "/errors/1/?since=2026-03-04T04%3A00&until=2026-03-04T12%3A00")
 
 

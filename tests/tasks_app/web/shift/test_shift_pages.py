@@ -74,7 +74,7 @@ def test_the_page_and_its_report_hold_what_the_window_holds(reader: Client, busy
     page, text = reader.get("/shift/"), reader.get("/shift/report.txt")
     assert text["Content-Type"] == "text/plain; charset=utf-8"
     said = text.content.decode()
-    assert "* New: pilot:1099 no space left on device <n>: 30 failed jobs at 1 site" in said
+    assert "* New: pilot:1099 no space left on device <n>: 30 failed jobs [all at one site, SITE_A" in said
     assert "SITE_A: 100 % of 30 jobs failed; too few jobs the day before to compare" in said
     assert "2 tasks of 1 user exhausted: only 0 of 40 jobs succeeded" in said
     assert "ada: Kill (task 17) [wrong <i>input</i>]" in said
