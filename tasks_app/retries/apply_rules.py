@@ -98,9 +98,9 @@ SELECT j.pandaid, j.jeditaskid, coalesce(e.errors, '[]'), j.cmtconfig, j.atlasre
               bool_or((v.component, CASE WHEN v.code ~ '^-?[0-9]{{1,10}}$' THEN v.code::bigint END)
                       IN (SELECT errorsource, errorcode FROM known)) AS hit
          FROM {ERRORS_OF_J} v) e
- WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL OR EXISTS (
-       SELECT FROM workflow_packages p JOIN workflows w ON w.id = p.workflow_id
-        WHERE p.jeditaskid = j.jeditaskid AND w.restarts <> '{{}}')) ORDER BY j.pandaid
+ WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL OR (
+       SELECT w.restarts <> '{{}}' FROM workflow_packages p JOIN workflows w ON w.id = p.workflow_id
+        WHERE p.jeditaskid = j.jeditaskid LIMIT 1)) ORDER BY j.pandaid
 """
 
 

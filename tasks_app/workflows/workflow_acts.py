@@ -7,7 +7,7 @@ task accepts leaves no entry for the workflow. Single lines and packages are in 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.db import transaction
@@ -16,6 +16,7 @@ from jedisite import audit
 from jedisite.identity.callers import Caller
 from tasks_app.commands import bulk
 from tasks_app.domain.states import TASK_FINAL
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Task, Workflow, WorkflowPackage
 from tasks_app.params.acts import ACTS
 from tasks_app.params.command_parameters import written_numbers
@@ -43,7 +44,8 @@ class CannotActError(ValueError):
 class Acted:
     """The tasks that accept it, those that do not and why, and whether the workflow's tasks are made by it.
 
-    Of an act on single packages also their paths, and the jobs that it kills.
+    Of an act on single packages also their paths, and the jobs that it kills; of a resume those of packages that were on hold by
+    themselves.
     """
 
     tasks: tuple[int, ...] = ()
@@ -77,14 +79,29 @@ def act_on_workflow(
         acted = retry_tasks(tasks, caller, reason, preview=preview)
     else:
         acted = give(COMMANDS[name], tasks, caller, reason, parameters, preview=preview)
-    if acted.tasks and not preview:
+    if name == "resume" and caller.may_command(workflow.owner):
+        acted = replace(acted, packages=_resume_packages(workflow, tasks, preview=preview))
+    if (acted.tasks or acted.packages) and not preview:
         if name == "priority":
             # That of whole tasks is that of all of their packages.
             rows = WorkflowPackage.objects.filter(workflow=workflow, task_id__in=acted.tasks)
             rows.filter(priority__isnull=False).update(priority=None)
-        details = parameters if stage is None else {"stage": stage, **parameters}
+        details: dict[str, Any] = parameters if stage is None else {"stage": stage, **parameters}
+        if acted.packages:
+            details = {**details, "packages": list(acted.packages)}
         audit.record(caller.name, name, "workflow", workflow_id, reason=reason, details=details or None)
     return acted
+
+
+@transaction.atomic
+def _resume_packages(workflow: Workflow, tasks: Sequence[int], *, preview: bool) -> tuple[str, ...]:
+    """Packages of these tasks that are on hold by themselves, or with their line, get jobs again. Returns their paths."""
+    held = WorkflowPackage.objects.filter(workflow=workflow, task_id__in=tasks, is_held=True).order_by("pk")
+    paths = tuple(held.values_list("path", flat=True))
+    if paths and not preview:
+        held.update(is_held=False)
+        task_moves.wake_tasks(tasks, "job_generator")
+    return paths
 
 
 def retry_tasks(

@@ -17,7 +17,7 @@ from tasks_app.models.job import OPEN_VALUES
 
 class WorkflowState(StrEnum):
     HELD = "held"
-    """It is on hold: nothing of it starts before somebody resumes it. Jobs that run already go on."""
+    """It is on hold, or packages of it are and nothing else runs. Jobs that run already go on."""
     WAITING = "waiting"
     """No job of it has been made yet."""
     RUNNING = "running"
@@ -54,10 +54,11 @@ _STATE: Final = f"""CASE
           WHEN bool_and({_FINAL} OR t.status = '{TaskStatus.PAUSED}') THEN '{_S.HELD}'
           WHEN bool_or({_OPEN}) THEN '{_S.RUNNING}'
           WHEN bool_or({_SPOILT}) THEN '{_S.FAILED}'
+          WHEN bool_or(own.held AND NOT {_FINAL}) THEN '{_S.HELD}'
           WHEN bool_or({_EVER}) THEN '{_S.RUNNING}'
           ELSE '{_S.WAITING}' END
-          FROM (SELECT DISTINCT p.jeditaskid FROM workflow_packages p
-                 WHERE p.workflow_id = workflows.id AND p.jeditaskid IS NOT NULL) own
+          FROM (SELECT p.jeditaskid, bool_or(p.is_held AND NOT p.is_canceled) AS held FROM workflow_packages p
+                 WHERE p.workflow_id = workflows.id AND p.jeditaskid IS NOT NULL GROUP BY 1) own
           JOIN jedi_tasks t USING (jeditaskid)) END"""
 
 

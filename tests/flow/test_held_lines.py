@@ -6,10 +6,11 @@ import pytest
 
 from jedisite.identity.callers import Caller, Role
 from jedisite.models import AuditEntry
-from tasks_app.models import File, Job, WorkflowPackage
+from tasks_app.models import File, Job, Workflow, WorkflowPackage
 from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.workflow_acts import CannotActError, act_on_workflow
+from tasks_app.workflows.workflow_states import with_states
 from tests.flow.driving import add_dataset, agents_turn, jobs, status
 from tests.flow.pilot import Pilot, drive
 from tests.flow.test_workflows import ADA, MERGE, begin, states, tasks
@@ -70,6 +71,23 @@ def test_a_job_that_no_pilot_has_is_taken_back_and_one_that_runs_goes_on() -> No
     act_on_packages(workflow.pk, "resume", caller=ADA, reason="", paths=[at_work, queued.path])
     drive(Pilot())
     assert set(states(workflow).values()) == {"successful"}
+
+
+def test_a_resume_of_the_whole_workflow_is_one_of_its_lines_too() -> None:
+    add_dataset("lab.raw", 3)
+    workflow = begin(MERGE)
+    act_on_packages(workflow.pk, "hold", caller=ADA, reason="", line="001/002")
+    drive(Pilot())
+    assert with_states(Workflow.objects.all()).get().state == "held"  # type: ignore[attr-defined]
+    assert act_on_workflow(workflow.pk, "resume", caller=EVE, reason="").packages == ()
+    assert act_on_workflow(workflow.pk, "resume", caller=ADA, reason="", stage=2).packages == ()
+    asked = act_on_workflow(workflow.pk, "resume", caller=ADA, reason="", preview=True)
+    assert asked.packages == (SECOND,) and states(workflow)[SECOND] == "held"
+    assert act_on_workflow(workflow.pk, "resume", caller=ADA, reason="on") == asked
+    drive(Pilot())
+    assert set(states(workflow).values()) == {"successful"}
+    entry = AuditEntry.objects.get(object_type="workflow", action="resume")
+    assert (entry.reason, entry.details) == ("on", {"packages": [SECOND]})
 
 
 def test_a_line_that_reads_nothing_is_held_and_one_on_hold_can_be_killed_and_dropped() -> None:

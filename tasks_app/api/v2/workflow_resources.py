@@ -133,7 +133,8 @@ class WorkflowAnswerSerializer(serializers.Serializer[Any]):
     refused = RefusedSerializer(many=True)
     begins = serializers.BooleanField(help_text="a workflow that was on hold gets its tasks")
     packages = serializers.ListField(
-        child=serializers.CharField(), help_text="packages that accept it, of a command for single ones"
+        child=serializers.CharField(),
+        help_text="packages that accept it, of a command for single ones, or of resume for all",
     )
     canceled = serializers.ListField(child=serializers.CharField(), help_text="packages that will not run")
     removed = serializers.DictField(
@@ -311,7 +312,7 @@ class WorkflowCommandViewSet(Resource):
             else:
                 more = {"stage": given.get("stage"), "priority": given.get("priority")}
                 acted = act_on_workflow(pk, given["command"], **asked, **more)
-                answer |= {"tasks": acted.tasks, "refused": acted.refused, "begins": acted.begins}
+                answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "begins", "packages")}
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         except (CannotDropError, CannotActError, SubmissionRefusedError) as exc:

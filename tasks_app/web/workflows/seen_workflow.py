@@ -76,7 +76,8 @@ def seen(workflow: Workflow, now: datetime) -> SeenWorkflow:
     told = WorkflowFacts(
         workflow.owner,
         [fact.status for fact in facts],
-        is_held=getattr(workflow, "state", "") == WorkflowState.HELD,
+        is_held=all(task.status in (TaskStatus.PAUSED, *TASK_FINAL) for task in tasks)
+        and any(task.status == TaskStatus.PAUSED for task in tasks),
         has_begun=bool(workflow.container),
         failures={at: fact.failures for at, fact in enumerate(facts) if fact.failures},
         sites={at: fact.site for at, fact in enumerate(facts) if fact.site},

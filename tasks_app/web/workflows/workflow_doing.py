@@ -142,7 +142,7 @@ def _preview(
         return {"refused": sentence(error)}
     except ParamErrors as error:
         return {"refused": " ".join(command_buttons.faults_of(error))}
-    return _of_acted(act, acted, caller)
+    return _of_acted(act, acted, caller, of_packages=chosen is not None)
 
 
 def _paths(workflow: Workflow, chosen: Chosen) -> Sequence[str]:
@@ -160,18 +160,27 @@ def _of_drop(dropped: Dropped) -> dict[str, Any]:
     }
 
 
-def _of_acted(act: WorkflowAct, acted: Acted, caller: Caller) -> dict[str, Any]:
+def _of_acted(act: WorkflowAct, acted: Acted, caller: Caller, *, of_packages: bool) -> dict[str, Any]:
     tasks = list(Task.objects.filter(pk__in=acted.tasks[:SHOWN]).only("id", "name", "status").order_by("pk"))
     refused = [_of_group(act, group) for group in acted.refused]
+    steered: dict[str, Any] = {}
     if acted.packages and act.name in STEERED:
-        return {
+        steered = {
             "acted": acted,
             "steered": acted.packages[:SHOWN],
             "steered_number": len(acted.packages),
             "jobs": acted.jobs[:SHOWN],
             "jobs_number": len(acted.jobs),
         }
-    found: dict[str, Any] = {"acted": acted, "tasks": tasks, "tasks_number": len(acted.tasks), "others": refused}
+        if of_packages or not acted.tasks:
+            return steered
+    found: dict[str, Any] = {
+        **steered,
+        "acted": acted,
+        "tasks": tasks,
+        "tasks_number": len(acted.tasks),
+        "others": refused,
+    }
     if acted.tasks:
         open_ones = act.name == "retry" and any(task.status not in TASK_FINAL for task in tasks)
         command = TASK_ACTS[MORE if open_ones else COMMANDS[act.name]]
@@ -203,9 +212,9 @@ def _do(
         return 409, command_buttons.faults_of(errors)
     except _REFUSED as error:
         return 409, [sentence(error)]
-    if acted.refused and not acted.tasks:
+    if acted.refused and not acted.tasks and not acted.packages:
         return 409, [_of_group(act, group) for group in acted.refused]
-    for group in acted.refused:
+    for group in acted.refused if acted.tasks else ():
         messages.warning(request, _of_group(act, group))
     return 200, []
 

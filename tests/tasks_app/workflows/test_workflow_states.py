@@ -43,6 +43,14 @@ def test_a_workflow_is_held_or_canceled() -> None:
     assert state(workflow) == "held"
     tried(workflow, "001/001/001", 1, "running")
     assert state(workflow) == "held", "a job that runs goes on, and yet somebody has to resume the others"
+    Task.objects.update(status="running")
+    packages = WorkflowPackage.objects.filter(workflow=workflow)
+    packages.filter(path="001/002/001").update(is_held=True)
+    assert state(workflow) == "running", "one line is on hold, and another one runs"
+    Job.objects.all().update(status="finished")
+    assert state(workflow) == "held", "nothing runs, and somebody has to resume the line"
+    packages.update(is_held=False)
+    assert state(workflow) == "running"
     Task.objects.update(status="aborted")
     assert state(workflow) == "canceled"
     WorkflowPackage.objects.filter(workflow=on_hold).update(is_canceled=True)

@@ -390,6 +390,7 @@ def test_a_line_is_held_and_resumed_with_its_buttons(reader: Client) -> None:
     assert "1 package is on hold: resume it." in text_of(reader.get(f"/workflows/{workflow.pk}/"))
     assert "002/001/001" in text_of(reader.get(f"/workflows/{workflow.pk}/packages/?status=held"))
     assert "1 package will get jobs again" in in_words(reader.get(f"{do}/resume/?line=002/001"))
+    assert "1 package will get jobs again" in in_words(reader.get(f"{do}/resume/")), "of the whole workflow as well"
     reader.post(f"{do}/resume/", {"reason": "now", "line": "002/001"})
     assert not WorkflowPackage.objects.filter(is_held=True).exists()
 
