@@ -22,7 +22,7 @@ from tasks_app.inputs import removed_files
 from tasks_app.inputs.missing_files import missing_of, total
 from tasks_app.lifecycle import task_moves
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
-from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES, DatasetQuerySet
 from tasks_app.outcomes.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.outcomes.task_progress import failure_rate_of
 from tasks_app.params.splitrule import SplitRule
@@ -70,11 +70,11 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         is_of_workflow=is_of_workflow(),
     )
     task = get_object_or_404(tasks, pk=task_id)
-    unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
-    asked = Dataset.objects.of_task(task_id)
-    datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
-    every = datasets if len(datasets) <= DATASETS else Dataset.objects.of_task(task_id)
-    masters = [d for d in every if d.type in INPUT_TYPES and d.master_id is None]
+    every = Dataset.objects.of_task(task_id)
+    datasets, unmerged = _datasets(every, "unmerged" in request.GET)
+    masters = [
+        d for d in (datasets if len(datasets) <= DATASETS else every) if d.type in INPUT_TYPES and d.master_id is None
+    ]
     ranged, removed = _ranged(task, masters), removed_files.counts(task_id) if task.has_removed else {}  # type: ignore[attr-defined]
     log = latest_lines(task_id, LOG_LINES)
     verdict = page_queries.latest_verdicts([task_id]).get(task_id)
@@ -132,6 +132,16 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "now": now,
     }
     return render(request, "tasks_app/task_page.html", context)
+
+
+def _datasets(every: DatasetQuerySet, with_unmerged: bool) -> tuple[list[Dataset], int]:
+    """The first DATASETS of a task and one more, and how many of unmerged files it has. One query, or two with very many."""
+    found = list(every[: DATASETS + 1])
+    unmerged = sum(d.type in UNMERGED_TYPES for d in found)
+    if len(found) > DATASETS:
+        unmerged = every.filter(type__in=UNMERGED_TYPES).count()
+        found = found if with_unmerged else list(every.shown()[: DATASETS + 1])
+    return [d for d in found if with_unmerged or d.type not in UNMERGED_TYPES], unmerged
 
 
 def _skips(verdict: VerdictRecord | None) -> list[QueueSkip]:

@@ -86,7 +86,9 @@ def test_browsers_and_programs_find_the_icon_where_they_look_for_it(client: Clie
 
 
 def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_assert_max_num_queries: Any) -> None:
-    with django_assert_max_num_queries(MOST_QUERIES + 2):  # with what retry rules did
+    with django_assert_max_num_queries(
+        MOST_QUERIES + 4
+    ):  # with what retry rules did, where time goes, and what a command would find to do
         answer = reader.get(f"/tasks/{busy_task.id}/")
     text = answer.content.decode()
     assert "trans:1" in text and "SITE_C" in text and "needs 4000 MB" in text
