@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tasks_app.commands.act_words import kind_of, title_of
 from tasks_app.domain.fingerprints import CAUSES
 from tasks_app.domain.states import TaskStatus
 from tasks_app.failures import failure_queries as asked
+from tasks_app.failures.rules.spreads import Spread
 from tasks_app.models import AttentionItem, Handover, JobFailure, ShiftNote, Task
 from tasks_app.shifts.rules import shift_facts
 from tasks_app.shifts.rules.sections import MOST_LINES, WATCHED
@@ -104,12 +106,7 @@ def read_facts(since: datetime, until: datetime, now: datetime) -> ShiftFacts:
         since,
         until,
         now,
-        errors=tuple(
-            shift_facts.ErrorFact(
-                *row[:8], CAUSES.get(row[8], ""), spreads[row[0]].sentence if row[0] in spreads else ""
-            )
-            for row in errors
-        ),
+        errors=tuple(_error(row, spreads.get(row[0])) for row in errors),
         kinds=errors[0][9] if errors else 0,
         new_kinds=errors[0][10] if errors else 0,
         failures=int(errors[0][11]) if errors else 0,
@@ -124,6 +121,11 @@ def read_facts(since: datetime, until: datetime, now: datetime) -> ShiftFacts:
         items=items,
         waiting=tuple(_waiting(now, {item.key for item in items})),
     )
+
+
+def _error(row: Any, spread: Spread | None) -> shift_facts.ErrorFact:
+    fact = shift_facts.ErrorFact(*row[:8])
+    return replace(fact, cause=CAUSES.get(row[8], ""), spread=spread.sentence if spread else "")
 
 
 def _rows(statement: str, values: dict[str, Any]) -> list[Any]:
