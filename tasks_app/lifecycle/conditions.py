@@ -25,3 +25,9 @@ def as_said(said: str, conditions: Mapping[str, str]) -> str:
     """SQL: `said`, an expression, is one of these new states, and the condition of that one is met."""
     cases = (f"WHEN '{new}' THEN {condition}" for new, condition in conditions.items())
     return f"CASE {said} {' '.join(cases)} ELSE false END"
+
+
+def not_dropped(file: str) -> str:
+    """SQL: a row of files is of no package that was dropped from its workflow: such a one stays out, whatever is tried again."""
+    return f"""NOT EXISTS (SELECT FROM workflow_packages p
+        WHERE p.jeditaskid = {file}.jeditaskid AND p.boundary = {file}.boundaryid AND p.is_canceled)"""

@@ -18,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from tasks_app.domain.states import DATASET_MOVES, FILE_MOVES, DatasetStatus, FileStatus
 from tasks_app.lifecycle import attempts
-from tasks_app.lifecycle.conditions import is_one_of, may_become
+from tasks_app.lifecycle.conditions import is_one_of, may_become, not_dropped
 from tasks_app.lifecycle.dataset_moves import status_as
 
 F = FileStatus
@@ -49,7 +49,8 @@ _WAITS = before(INPUT, F.READY, among=[F.PENDING, F.STAGING])
 _MISSES_FILES = """EXISTS (SELECT FROM jedi_dataset_contents x WHERE x.jeditaskid = {0}.jeditaskid
                                  AND x.datasetid = {0}.datasetid AND x.status = 'missing')"""
 _NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
-_OF_GROUPS = "(%(groups)s::bigint[] IS NULL OR c.boundaryid = ANY(%(groups)s::bigint[]))"
+_OF_GROUPS = f"""(%(groups)s::bigint[] IS NULL OR c.boundaryid = ANY(%(groups)s::bigint[]))
+       AND {not_dropped("c")}"""
 _MORE = f"""
     maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
                       THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
@@ -118,6 +119,7 @@ def _ask_again(cursor: CursorWrapper, values: dict[str, Any]) -> None:
                 UPDATE jedi_dataset_contents SET status = 'staging'
                  WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND type IN {_INPUTS}
                    AND {before(INPUT, F.STAGING, among=[F.MISSING])}
+                   AND {not_dropped("jedi_dataset_contents")}
                 RETURNING datasetid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
             counts AS (SELECT datasetid, count(*) AS files, sum(events) AS events FROM asked GROUP BY 1)
             UPDATE jedi_datasets d
@@ -154,7 +156,8 @@ def _recover(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
                        maxattempt = CASE WHEN attemptnr + 1 >= maxattempt THEN attemptnr + 1 + %(more)s ELSE maxattempt END,
                        maxfailure = CASE WHEN failedattempt >= maxfailure THEN failedattempt + %(more)s ELSE maxfailure END
                  WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND type IN {_INPUTS}
-                   AND {before(INPUT, F.READY, among=[F.LOST, F.MISSING])} RETURNING datasetid)
+                   AND {before(INPUT, F.READY, among=[F.LOST, F.MISSING])}
+                   AND {not_dropped("jedi_dataset_contents")} RETURNING datasetid)
             SELECT datasetid, count(*) FROM back GROUP BY 1""",
         values,
     )
@@ -200,6 +203,7 @@ def _queue(cursor: CursorWrapper, values: dict[str, Any]) -> None:
               JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
              WHERE d.datasetid = ANY(%(datasets)s) AND c.jeditaskid = %(task)s AND c.status = 'ready' AND c.keeptrack = 1
                AND (c.fileid <= d.pick_cursor OR c.type = 'random_seed') AND NOT coalesce({_NONE_LEFT}, false)
+               AND {not_dropped("c")}
             ON CONFLICT DO NOTHING""",
         values,
     )

@@ -106,10 +106,11 @@ def remove_groups(task_id: int, groups: Collection[int]) -> int:
 
 
 def hold_back_groups(task_id: int, groups: Collection[int]) -> None:
-    """Files of these groups that jobs have now are not used again when the jobs have failed."""
+    """Files of these groups that jobs have now are not used again when the jobs have ended badly, however that is counted:
+    an end that uses up no attempt raises the limit on attempts, but not the one on failures."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""UPDATE jedi_dataset_contents SET maxattempt = attemptnr + 1
+            f"""UPDATE jedi_dataset_contents SET maxattempt = coalesce(attemptnr, 0) + 1, maxfailure = coalesce(failedattempt, 0)
                  WHERE jeditaskid = %s AND {_READ} AND boundaryid = ANY(%s::bigint[]) AND status IN ('picked', 'running')""",
             [task_id, numbers(groups)],
         )

@@ -1,21 +1,24 @@
 """A line of a workflow is dropped: its packages are canceled, and nobody waits for what they would have written.
 
-What a job has at that moment is killed. Its files come back when the job has ended; then the agent `workflows` removes them.
+What a job has at that moment is killed. Files of a job that waited leave the books at once. Those of a job that runs come back
+when it has ended, without an attempt left, and no retry gives them one; the agent `workflows` removes them then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from jedisite import audit
 from jedisite.identity.callers import Caller
 from tasks_app.commands import bulk
-from tasks_app.domain.states import TASK_FINAL
+from tasks_app.domain.states import TASK_FINAL, FileStatus
 from tasks_app.lifecycle import file_removal, task_moves
-from tasks_app.models import Dataset, Task, TaskParams, Workflow, WorkflowPackage
+from tasks_app.models import Dataset, File, Task, TaskParams, Workflow, WorkflowPackage
 from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO
 from tasks_app.params.acts import ACTS
 from tasks_app.upkeep import killing
@@ -25,6 +28,9 @@ from tasks_app.workflows.rules.line_drops import drop
 from tasks_app.workflows.rules.package_states import PackageStatus
 from tasks_app.workflows.rules.task_groups import planned_tasks
 from tasks_app.workflows.submitting_workflows import definition_of, held_workflow, names_of
+
+_READ: Final = ("input", "pseudo_input")
+_BACK: Final = (FileStatus.READY, FileStatus.PENDING, FileStatus.STAGING, FileStatus.LOST, FileStatus.MISSING)
 
 
 class CannotDropError(ValueError):
@@ -65,6 +71,8 @@ def drop_lines(
         raise CannotDropError(f"Workflow {workflow_id} has no line {unknown[0][:20]}; lines are written as 001/002.")
     wanted = set(lines)
     indexes = [node.index for node in graph.nodes if node.line_path in wanted]
+    if not preview:
+        _hold_tasks(_tasks_of(workflow))
     facts = {fact.path: fact for fact in package_facts(workflow)}
     by_index = [facts[node.path] for node in graph.nodes]
     done = [at for at, fact in enumerate(by_index) if fact.status is PackageStatus.SUCCESSFUL]
@@ -97,10 +105,10 @@ def _carry_out(
     rows = list(WorkflowPackage.objects.filter(workflow=workflow).values_list("path", "task_id", "is_canceled"))
     task_of = {path: task_id for path, task_id, _ in rows if task_id is not None}
     tasks = sorted(set(task_of.values()))
-    _hold_tasks(tasks)
     remove_canceled([workflow.pk])
     if jobs := [fact.job_id for fact in canceled if fact.job_id is not None]:
         killing.kill_for_a_reason(jobs, caller, reason or f"its line of workflow {workflow.pk} was dropped")
+        remove_canceled([workflow.pk])
     changed = _rewrite(workflow, graph, all_canceled, task_of)
     growing = Dataset.objects.filter(task_id__in=changed, type__in=INPUT_TYPES, state="mutable")
     growing.update(state_check_time=LONG_AGO)
@@ -125,15 +133,24 @@ def _rewrite(workflow: Workflow, graph: Graph, canceled: set[int], task_of: Mapp
     return [row.pk for row in changed]
 
 
+def _tasks_of(workflow: Workflow) -> set[int]:
+    rows = WorkflowPackage.objects.filter(workflow=workflow, task_id__isnull=False)
+    return {task_id for task_id in rows.values_list("task_id", flat=True) if task_id is not None}
+
+
 def _hold_tasks(tasks: Iterable[int]) -> None:
     """Lock tasks, so that no jobs of them are made meanwhile."""
     list(Task.objects.select_for_update().filter(pk__in=list(tasks)).order_by("pk").values_list("pk"))
 
 
 def with_canceled_files(limit: int) -> list[int]:
-    """Workflows with canceled packages in tasks that have not ended: files of these may have come back."""
-    open_tasks = Task.objects.exclude(status__in=TASK_FINAL)
-    rows = WorkflowPackage.objects.filter(is_canceled=True, task_id__in=open_tasks.values("pk"))
+    """Workflows that have files of canceled packages in tasks, since jobs gave them back. A task may have ended since."""
+    back = File.objects.filter(
+        task_id=OuterRef("task_id"), boundary_id=OuterRef("boundary"), type__in=_READ, status__in=_BACK
+    )
+    open_tasks = Task.objects.filter(pk=OuterRef("task_id")).exclude(status__in=TASK_FINAL)
+    spent = Dataset.objects.filter(task_id=OuterRef("task_id"), type__in=INPUT_TYPES, files_failed__gt=0)
+    rows = WorkflowPackage.objects.filter(Exists(open_tasks) | Exists(spent), Exists(back), is_canceled=True)
     return list(rows.order_by("workflow_id").values_list("workflow_id", flat=True).distinct()[:limit])
 
 

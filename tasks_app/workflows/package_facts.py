@@ -17,7 +17,8 @@ _AT_WORK: Final = frozenset(
 )
 _CANCELED_TASKS: Final = frozenset({TaskStatus.TOABORT, TaskStatus.ABORTING, TaskStatus.ABORTED})
 _BROKEN_TASKS: Final = frozenset({TaskStatus.TOBROKEN, TaskStatus.BROKEN, TaskStatus.FAILED})
-_READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT NULL AND c.status <> 'removed'"
+_EVER_READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT NULL"
+_READ: Final = f"{_EVER_READ} AND c.status <> 'removed'"
 # ruff: noqa: S608 - every piece is a constant of ours
 _GROUPS: Final = f"""
 SELECT g.*, j.jobstatus, j.computingsite, j.modificationhost, j.creationtime FROM (
@@ -42,7 +43,7 @@ WITH failed AS (
 SELECT f.jeditaskid, b.boundaryid, f.reason, count(*) FROM failed f
  CROSS JOIN LATERAL (
        SELECT c.boundaryid FROM job_files jf JOIN jedi_dataset_contents c ON c.fileid = jf.fileid
-        WHERE jf.pandaid = f.pandaid AND c.jeditaskid = f.jeditaskid AND {_READ} LIMIT 1) b
+        WHERE jf.pandaid = f.pandaid AND c.jeditaskid = f.jeditaskid AND {_EVER_READ} LIMIT 1) b
  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -131,9 +132,11 @@ def _fact(
 def _status(
     row: WorkflowPackage, finished: bool, spent: bool, job_status: str | None, job: int | None, task: str
 ) -> PackageStatus:
+    if row.is_canceled:  # also when its job ended well all the same: nobody reads what it wrote
+        return PackageStatus.CANCELED
     if finished:
         return PackageStatus.SUCCESSFUL
-    if row.is_canceled or task in _CANCELED_TASKS:
+    if task in _CANCELED_TASKS:
         return PackageStatus.CANCELED
     if job is not None:
         return PackageStatus.LAUNCHED if job_status in _AT_WORK else PackageStatus.SCHEDULED

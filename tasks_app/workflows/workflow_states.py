@@ -1,4 +1,7 @@
-"""The state of whole workflows in one expression, by which lists filter, count and show: from their tasks, not their packages."""
+"""The state of whole workflows in one expression, by which lists filter, count and show: from their tasks, not their packages.
+
+A task of which all packages were dropped says nothing: what is left decides.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,8 @@ _STATE: Final = f"""CASE
           WHEN bool_or(own.held AND NOT {_FINAL}) THEN '{_S.HELD}'
           WHEN bool_or({_EVER}) THEN '{_S.RUNNING}'
           ELSE '{_S.WAITING}' END
-          FROM (SELECT p.jeditaskid, bool_or(p.is_held AND NOT p.is_canceled) AS held FROM workflow_packages p
-                 WHERE p.workflow_id = workflows.id AND p.jeditaskid IS NOT NULL GROUP BY 1) own
+          FROM (SELECT p.jeditaskid, bool_or(p.is_held) AS held FROM workflow_packages p
+                 WHERE p.workflow_id = workflows.id AND p.jeditaskid IS NOT NULL AND NOT p.is_canceled GROUP BY 1) own
           JOIN jedi_tasks t USING (jeditaskid)) END"""
 
 
