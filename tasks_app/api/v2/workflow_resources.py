@@ -268,8 +268,9 @@ class WorkflowPackageViewSet(Lists, Resource):
             story = story_of_package(package.workflow, package.path)
         except ParamErrors as exc:
             raise Conflict(sentence(exc)) from exc
-        data: Any = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
-        return Response(PackageHistorySerializer({**data, "story": story}).data)
+        found: Any = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
+        found["story"] = story
+        return Response(PackageHistorySerializer(found).data)
 
 
 class WorkflowCommandViewSet(Resource):
