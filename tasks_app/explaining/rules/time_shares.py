@@ -13,6 +13,8 @@ from tasks_app.domain.words import duration
 
 STANDS_OUT: Final = 0.25
 """Of all time: a wait of that share stands out where there is nothing to compare it with."""
+NOT_TOLD: Final = 0.005
+"""A part of less than that of all time, here and elsewhere, has no line."""
 FEWEST_PEERS: Final = 10
 """Fewer jobs of others say nothing about what is usual."""
 
@@ -142,7 +144,7 @@ def split(own: Measured, peers: Measured, whose: str, others: str) -> TimeSplit 
     for part in Part:
         mean = own.mean(part)
         usual = known.mean(part) if known else None
-        if mean > 0 or usual:
+        if max(mean, usual or 0) >= NOT_TOLD * total:
             width = round(100 * mean / total, 3)
             shares.append(Share(part, round(start, 3), min(width, max(round(100 - start, 3), 0)), mean, usual))
             start += width
@@ -163,9 +165,9 @@ def _bottleneck(own: Measured, known: Measured | None) -> Part | None:
 
 def _sentence(own: Measured, known: Measured | None, part: Part | None, whose: str, others: str) -> str:
     if part is None:
-        running = 100 * own.mean(Part.RUN) / own.mean_total
-        ran = f"{whose} spent {running:.0f} % of the time running"
-        return f"{ran}; no part takes much longer than usual." if known else f"{ran}; no wait stands out."
+        most = max(Part, key=own.mean)
+        spent = f"{whose} spent {100 * own.mean(most) / own.mean_total:.0f} % of the time {TITLES[most]}"
+        return f"{spent}; no part takes much longer than usual." if known else f"{spent}; no wait stands out."
     spent = f"{whose} spent {duration(own.mean(part))} {TITLES[part]}"
     if known is None:
         return f"{spent}, {100 * own.mean(part) / own.mean_total:.0f} % of the time."

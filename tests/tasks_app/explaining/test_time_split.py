@@ -38,6 +38,8 @@ def test_without_others_a_long_wait_stands_out() -> None:
     assert found.measured == "Mean of 10 jobs" and found.label() == "waiting for a pilot 60 %, running 40 %"
     calm = of(Measured(10, {Part.PILOT: 1000, Part.RUN: 9000}))
     assert calm.bottleneck is None
+    little = of(Measured(10, {Part.PILOT: 20, Part.RUN: 9980}))
+    assert [share.part for share in little.shares] == [Part.RUN]
     assert calm.sentence == "Its jobs spent 90 % of the time running; no wait stands out."
 
 
