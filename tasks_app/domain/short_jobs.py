@@ -11,7 +11,7 @@ from jedisite.vocabulary.words import plural, some
 
 MARK: Final = "left out (skipShortOutput)"
 MOST_NAMED: Final = 3
-_COUNT: Final = re.compile(rf"([\d\s]+) input files? (?:is|are) {re.escape(MARK)}")
+_COUNT: Final = re.compile(r"([\d\s]+) input files? (?:is|are) left out \(skipShortOutput\)")
 
 
 def noted(lfns: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import secrets
@@ -234,9 +233,8 @@ def _claiming(jobs: range) -> Made:
         names = itertools.cycle(SITES[index:] + SITES[:index])
 
         def step() -> int:
-            digest = hashlib.sha256(secrets.token_bytes(32)).digest()
             request = handing_out.Request(next(names), "user", 1, "node001.bench", "12345")
-            return len(handing_out._claim(request, digest, line_order.line_order()))
+            return len(handing_out._claim(request, secrets.token_urlsafe(32), line_order.line_order()))
 
         return step
 
