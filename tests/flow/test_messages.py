@@ -17,7 +17,7 @@ from tasks_app.lifecycle import bus as buses
 from tasks_app.lifecycle import task_moves
 from tasks_app.lifecycle.bus import BusError, Message
 from tasks_app.messaging import effects, inbox
-from tasks_app.models import Command, Dataset, File, InMessage, OutMessage, TaskStatusLog
+from tasks_app.models import Command, Dataset, File, InMessage, OutMessage, Task, TaskStatusLog
 from tasks_app.submission import command_queue
 from tests.flow.driving import (
     add_dataset,
@@ -365,6 +365,7 @@ def test_a_processor_that_is_killed_leaves_nothing_behind_and_the_next_does_it_o
 def test_two_processors_share_the_work_and_do_nothing_twice() -> None:
     made = one_task()
     settle()
+    Task.objects.filter(pk=made).update(split_rule="WH=1")  # there is something to release
     for number in range(20):
         tell(f"m{number}", "task_command", task_id=made, command="release")
     start = threading.Barrier(2)

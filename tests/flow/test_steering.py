@@ -228,7 +228,8 @@ def test_an_avalanche_marks_a_scouting_task_and_leaves_its_state() -> None:
 
 def test_a_release_uses_files_that_are_being_staged() -> None:
     made, pilot = running_task(at_pilot=0)
-    assert command(made, "release").status == "refused"
+    with pytest.raises(command_queue.CommandRefusedError, match="is being staged"):
+        command(made, "release")
     with connection.cursor() as cursor:
         cursor.execute(
             """INSERT INTO jedi_dataset_contents (jeditaskid, datasetid, lfn, type, status, attemptnr, maxattempt, keeptrack)
