@@ -21,11 +21,12 @@ MOST_PACKAGES_OF_A_LIST: Final = 1_000
 """Packages of which a list works out ends: the definition of each workflow has to be read for it."""
 # ruff: noqa: S608 - every piece is a constant of ours
 _FINISHED: Final = f"""
-SELECT jeditaskid, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds), min(creationtime) FROM (
-    SELECT jeditaskid, creationtime, extract(epoch FROM endtime - creationtime) AS seconds
+SELECT jeditaskid, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds), min(began) FROM (
+    SELECT jeditaskid, coalesce(starttime, creationtime) AS began,
+           extract(epoch FROM endtime - coalesce(starttime, creationtime)) AS seconds
       FROM jobs WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = '{JobStatus.FINISHED}'
     UNION ALL
-    SELECT jeditaskid, creationtime, extract(epoch FROM endtime - creationtime)
+    SELECT jeditaskid, coalesce(starttime, creationtime), extract(epoch FROM endtime - coalesce(starttime, creationtime))
       FROM jobs_archive WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = '{JobStatus.FINISHED}') ended
  GROUP BY 1
 """
@@ -33,7 +34,7 @@ SELECT jeditaskid, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long finished jobs of a task took from when they were made to their end, in the median, and when the first was made."""
+    """How long finished jobs of a task ran, in the median, and when the first began: waiting is no part of it."""
 
     usual_s: float | None
     since: datetime
@@ -67,7 +68,7 @@ def ends_of(graph: Graph, facts: Sequence[PackageFact], times: Mapping[int, Time
         own = times.get(fact.task_id or 0)
         declared = sum(binary.run_time_s for binary in node.package.binaries) or None
         usual = own.usual_s if own is not None and own.usual_s is not None else declared or typical
-        so_far = (now - fact.since).total_seconds() if fact.since is not None else 0.0
+        so_far = (now - fact.started).total_seconds() if fact.started is not None else 0.0
         steps.append(Step(fact.status, usual, so_far))
     since = min((one.since for one in of_tasks), default=now)
     found = forecast(graph, steps, running_for_s=(now - since).total_seconds())

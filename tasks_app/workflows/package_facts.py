@@ -21,7 +21,7 @@ _EVER_READ: Final = "c.type IN ('input', 'pseudo_input') AND c.boundaryid IS NOT
 _READ: Final = f"{_EVER_READ} AND c.status <> 'removed'"
 # ruff: noqa: S608 - every piece is a constant of ours
 _GROUPS: Final = f"""
-SELECT g.*, j.jobstatus, j.computingsite, j.modificationhost, j.creationtime FROM (
+SELECT g.*, j.jobstatus, j.computingsite, j.modificationhost, j.creationtime, j.starttime FROM (
     SELECT c.jeditaskid, c.boundaryid, bool_and(c.status = '{FileStatus.FINISHED}') AS finished,
            bool_or(c.status = '{FileStatus.READY}' AND c.keeptrack = 1
                    AND (c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)) AS spent,
@@ -69,6 +69,7 @@ class PackageFact:
     is_ready: bool = False
     failures: Mapping[str, int] = field(default_factory=dict)
     since: datetime | None = None
+    started: datetime | None = None
     is_held: bool = False
     priority: int | None = None
 
@@ -109,8 +110,8 @@ def _fact(
     states: Mapping[int, str],
 ) -> PackageFact:
     key = (row.task_id or 0, row.boundary if row.boundary is not None else -1)
-    none = (False, False, False, None, None, None, None, None)
-    finished, spent, ready, job, job_status, site, node, since = groups.get(key, none)
+    none = (False, False, False, None, None, None, None, None, None)
+    finished, spent, ready, job, job_status, site, node, since, started = groups.get(key, none)
     status = _status(row, bool(finished), bool(spent), job_status, job, states.get(row.task_id or 0, ""))
     return PackageFact(
         row.path,
@@ -124,6 +125,7 @@ def _fact(
         bool(ready) and status in (PackageStatus.UNSCHEDULED, PackageStatus.HELD),
         failures.get(key, {}),
         since,
+        started,
         row.is_held,
         row.priority,
     )

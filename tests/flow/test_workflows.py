@@ -191,6 +191,7 @@ def test_what_cannot_be_done_here_is_refused_at_once_and_writes_nothing() -> Non
         "dataset",
         "store",
         "keep",
+        "name",
     }
     with pytest.raises(ParamErrors, match=r"Did you mean lab\.raw"):
         begin("job j\nstage\nline\nbinary A\nrun a\nin x from lab.rwa\nout a")

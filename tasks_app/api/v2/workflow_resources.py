@@ -7,10 +7,11 @@ from typing import Any
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.response import Response
 
 from jedisite.identity.callers import Right
-from jedisite.vocabulary.words import sentence
+from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.paging import OldestFirst
 from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
@@ -27,7 +28,7 @@ from tasks_app.workflows.line_stories import story_of_package
 from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
 from tasks_app.workflows.package_facts import package_facts
-from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.definition_files import read_definition, told_by_line
 from tasks_app.workflows.rules.document_fields import MOST_STAGES
 from tasks_app.workflows.rules.package_states import PackageStatus
 from tasks_app.workflows.rules.workflow_document import as_document
@@ -186,8 +187,11 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         body.is_valid(raise_exception=True)
         given = body.validated_data
         try:
-            document = given["definition"] if "definition" in given else as_document(read_definition(given["text"])[0])
-            number = submit_workflow(document, self.caller).pk
+            if "definition" in given:
+                number = submit_workflow(given["definition"], self.caller).pk
+            else:
+                with told_by_line(given["text"]):
+                    number = submit_workflow(as_document(read_definition(given["text"])[0]), self.caller).pk
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         except SubmissionRefusedError as exc:
@@ -290,10 +294,14 @@ class WorkflowCommandViewSet(Resource):
     )
     def create(self, request: Any, pk: int) -> Response:
         self.actor()
-        one_of(Workflow.objects.defer("definition"), pk)
+        workflow = one_of(Workflow.objects.defer("definition"), pk)
+        if not self.caller.may_command(workflow.owner):
+            raise PermissionDenied(f"Workflow {pk} belongs to {workflow.owner}; you may not command it.")
         body = WorkflowCommandSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
+        if given["command"] == "priority" and not self.caller.may(Right.STEER):
+            raise PermissionDenied("A priority needs the right to steer production.")
         asked = {"caller": self.caller, "reason": given["reason"], "preview": given["preview"]}
         answer: dict[str, Any] = {
             "command": given["command"],
@@ -314,6 +322,8 @@ class WorkflowCommandViewSet(Resource):
                 more = {"stage": given.get("stage"), "priority": given.get("priority")}
                 acted = act_on_workflow(pk, given["command"], **asked, **more)
                 answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "begins", "packages")}
+            if answer["refused"] and not answer["tasks"] and not given["preview"]:
+                raise Conflict(" ".join(f"{plural(len(one.ids), 'task')}: {one.words}." for one in answer["refused"]))
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         except (CannotDropError, CannotActError, SubmissionRefusedError) as exc:

@@ -15,7 +15,7 @@ from jedisite.identity import user_names
 from jedisite.identity.callers import Caller, caller_of_user
 from jedisite.management.command_line import Suggesting
 from jedisite.vocabulary.words import plural
-from tasks_app.models import Workflow
+from tasks_app.models import Workflow, WorkflowPackage
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
@@ -23,12 +23,12 @@ from tasks_app.workflows.package_acts import act_on_packages, on_node
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.dagman_file import dag_of, written
 from tasks_app.workflows.rules.definition import Definition
-from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.definition_files import read_definition, told_by_line
 from tasks_app.workflows.rules.document_fields import json_schema
 from tasks_app.workflows.rules.graph_drawing import drawing, table
 from tasks_app.workflows.rules.implied_graph import Graph
 from tasks_app.workflows.rules.workflow_document import as_document
-from tasks_app.workflows.submitting_workflows import submit_workflow
+from tasks_app.workflows.submitting_workflows import check_submittable, submit_workflow
 from tasks_app.workflows.workflow_acts import (
     COMMANDS,
     CannotActError,
@@ -45,6 +45,7 @@ class Command(Suggesting):
         acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
         check = acts.add_parser("check", help="show every fault of a definition, or its graph")
         check.add_argument("file", metavar="FILE", help="the definition: JSON or the compact text")
+        check.add_argument("--user", help="who would submit it: the originator and the datasets are checked as well")
         check.add_argument("--dagman", metavar="OUT", help="write the graph as a DAGMan file")
         submit = acts.add_parser("submit", help="run a definition; prints the number of the workflow")
         submit.add_argument("file", metavar="FILE", help="the definition: JSON or the compact text")
@@ -85,14 +86,15 @@ class Command(Suggesting):
         say(f"{definition.name}: {', '.join(sizes)}, {max(graph.depths(), default=0) + 1} deep")
         if options["dagman"]:
             Path(options["dagman"]).write_text(written(dag_of(definition, graph)))
+        self.check_submittable(options["file"], definition, options["user"], options["dagman"])
 
     def submit(self, name: str, user_name: str) -> Workflow:
-        caller = self.caller(user_name)
-        definition, _ = self.read(name)
+        caller, text = self.caller(user_name), self.text_of(name)
         try:
-            return submit_workflow(as_document(definition), caller)
+            with told_by_line(text):
+                return submit_workflow(as_document(read_definition(text)[0]), caller)
         except ParamErrors as errors:
-            raise CommandError("\n".join(f"{e.field}: {e.message}" for e in errors.errors)) from errors
+            raise CommandError(_lines(errors, name)) from errors
         except SubmissionRefusedError as error:
             raise CommandError(str(error)) from error
 
@@ -115,11 +117,12 @@ class Command(Suggesting):
         try:
             if name == DROP:
                 dropped = drop_line(number, line, **asked)
-                say(f"canceled: {', '.join(dropped.canceled)}")
+                would = options["preview"]
+                say(f"{'would be ' if would else ''}canceled: {', '.join(dropped.canceled)}")
                 for path, files in dropped.removed.items():
-                    say(f"{path} goes on without {', '.join(files)}")
+                    say(f"{path} {'would go' if would else 'goes'} on without {', '.join(files)}")
                 if dropped.jobs:
-                    say(f"jobs killed: {', '.join(map(str, dropped.jobs))}")
+                    say(f"jobs {'that would be ' if would else ''}killed: {', '.join(map(str, dropped.jobs))}")
                 return
             if line or node:
                 acted = act_on_packages(
@@ -131,6 +134,10 @@ class Command(Suggesting):
             raise CommandError(f"There is no workflow {number}.") from None
         except (CannotDropError, CannotActError, ParamErrors, SubmissionRefusedError) as error:
             raise CommandError(str(error)) from error
+        if acted.begins or not (acted.tasks or acted.refused or acted.packages):  # it has no tasks yet
+            rows = WorkflowPackage.objects.filter(workflow_id=number).count()
+            say(f"{name}: the workflow {'begins' if acted.begins else 'never begins'}: {plural(rows, 'package')}")
+            return
         say(
             f"{name}: {plural(len(acted.tasks), 'task')}{': ' if acted.tasks else ''}{', '.join(map(str, acted.tasks))}"
         )
@@ -155,8 +162,28 @@ class Command(Suggesting):
 
     def read(self, name: str) -> tuple[Definition, Graph]:
         try:
-            return read_definition(Path(name).read_text())
+            return read_definition(self.text_of(name))
+        except ParamErrors as errors:
+            raise CommandError(_lines(errors, name)) from errors
+
+    def check_submittable(self, name: str, definition: Definition, user: str | None, dagman: str | None) -> None:
+        """Say what keeps this site from running a definition. For another system, which `dagman` is for, that is no fault."""
+        caller = self.caller(user) if user else None
+        try:
+            with told_by_line(self.text_of(name)):
+                check_submittable(definition, caller)
+        except ParamErrors as errors:
+            said = f"This site cannot run it as it is:\n{_lines(errors, name)}"
+            if dagman is None:
+                raise CommandError(said) from errors
+            self.stderr.write(said)
+
+    def text_of(self, name: str) -> str:
+        try:
+            return Path(name).read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{name} cannot be read: {error}") from error
-        except ParamErrors as errors:
-            raise CommandError("\n".join(f"{e.field or name}: {e.message}" for e in errors.errors)) from errors
+
+
+def _lines(errors: ParamErrors, name: str) -> str:
+    return "\n".join(f"{e.field or name}: {e.message}" for e in errors.errors)

@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from jedisite.identity.callers import Right, caller_of, needs
+from jedisite.identity.callers import Caller, Right, caller_of, needs
 from jedisite.vocabulary.words import plural, sentence, shortened, thousands
-from tasks_app.params.faults import Faults, FieldError, ParamErrors
+from tasks_app.params.faults import FieldError, ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.workflows import graph_picture
@@ -24,14 +24,13 @@ from tasks_app.web.workflows.workflow_pages import dagman_download
 from tasks_app.workflows.large_definitions import TooManyLargeDefinitions, place_for
 from tasks_app.workflows.rules.dagman_file import dag_of, written
 from tasks_app.workflows.rules.definition import Definition
-from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.definition_files import read_definition, told_by_line
 from tasks_app.workflows.rules.forecast import Step, forecast
 from tasks_app.workflows.rules.graph_folding import fold
 from tasks_app.workflows.rules.implied_graph import Graph
-from tasks_app.workflows.rules.not_runnable import check_runnable
 from tasks_app.workflows.rules.package_states import PackageStatus
 from tasks_app.workflows.rules.workflow_document import as_document
-from tasks_app.workflows.submitting_workflows import submit_workflow
+from tasks_app.workflows.submitting_workflows import check_submittable, submit_workflow
 
 LONGEST: Final = 2_000_000
 """Characters of a definition that this page checks: within two seconds or so. The API and the command take longer ones."""
@@ -111,8 +110,9 @@ def _checked(request: HttpRequest) -> HttpResponse:
             if act == "dagman":
                 return dagman_download(definition.name, written(dag_of(definition, graph)))
             if act == "submit":
-                return _submit(request, definition)
-            context |= _shown(definition, graph, caller_of(request).name)
+                with told_by_line(text):
+                    return _submit(request, definition)
+            context |= _shown(text, definition, graph, caller_of(request))
     except ParamErrors as errors:
         context["faults"] = _faults(errors.errors[:MOST_FAULTS], context["text"])
         context["more_faults"] = max(len(errors.errors) - MOST_FAULTS, 0)
@@ -165,7 +165,7 @@ def _faults(errors: Sequence[FieldError], text: str) -> list[tuple[str, str, str
     return found
 
 
-def _shown(definition: Definition, graph: Graph, owner: str) -> dict[str, Any]:
+def _shown(text: str, definition: Definition, graph: Graph, owner: Caller) -> dict[str, Any]:
     """The graph as it would begin, and what keeps this site from running it."""
     states = [PackageStatus.UNSCHEDULED for _ in graph.nodes]
     declared = [sum(binary.run_time_s for binary in node.package.binaries) or None for node in graph.nodes]
@@ -173,10 +173,10 @@ def _shown(definition: Definition, graph: Graph, owner: str) -> dict[str, Any]:
     chain = forecast(graph, steps).chain
     no_page: Callable[..., str] = lambda box, nodes: ""  # noqa: E731 - nothing of it has a page yet
     picture = graph_picture.picture_of(graph, fold(graph, states, chain), no_page, usual_s=declared, planned=True)
-    faults = Faults()
+    cannot: tuple[FieldError, ...] = ()
     try:
-        check_runnable(definition, owner, faults)
-        cannot = tuple(faults)
+        with told_by_line(text):
+            check_submittable(definition, owner)
     except ParamErrors as errors:
         cannot = errors.errors
     sizes = (

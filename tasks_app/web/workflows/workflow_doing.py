@@ -194,6 +194,8 @@ def _do(
     request: HttpRequest, act: WorkflowAct, workflow: Workflow, caller: Caller, stage: int | None, chosen: Chosen | None
 ) -> tuple[int, list[str]]:
     """Do it; returns the status, and why it failed, in sentences: then nothing was done."""
+    if not caller.may_command(workflow.owner):
+        return 403, [f"Workflow {workflow.pk} belongs to {workflow.owner}; you may not command it."]
     try:
         faults = Faults()
         reason = faults.take(lambda: command_buttons.reason_in(request.POST)) or ""

@@ -13,8 +13,11 @@ USUAL_CPU_PERCENT = Binary("x").cpu_percent
 
 
 def check_runnable(definition: Definition, user: str, faults: Faults) -> None:
-    """Add a fault for each wish that would have no effect here. Raises ParamErrors past the most that are told."""
-    if definition.originator not in ("", user):
+    """Add a fault for each wish that would have no effect here; `user` submits it, "" when nobody is known.
+
+    Raises ParamErrors past the most that are told.
+    """
+    if user and definition.originator not in ("", user):
         faults.add("originator", "right", f"You are {user}, and the originator is who submits: leave it out.")
     for reason in definition.restarts:
         if not is_reason(reason):

@@ -191,10 +191,17 @@ def _command(graph: Graph, node: Node, names: Names) -> str:
     steps = []
     if any(maker is not None for _, maker in _reads(graph, node)):
         steps.append(f'for f in {names.prefix}.*; do ln -s "$f" "${{f#{names.prefix}.*.}}" || exit; done')
-    steps.append(f"{{ {_run(node.package)}\n}}")
+    steps.append(f"{{ {_kept(_run(node.package))}\n}}")
     if token := _token(graph, node):
         steps.append(f"echo ended > {token}")
     return " && ".join(steps)
+
+
+def _kept(run: str) -> str:
+    """A command in which the program that runs it finds nothing to replace: `%IN` would become the list of inputs there."""
+    if "%IN" not in run:
+        return run
+    return f'eval "$(printf %s {shlex.quote(run.replace("%", "%_"))} | sed s/%_/%/g)"'
 
 
 def _run(package: Package) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields as fields_of
 from typing import Any, Final
@@ -20,9 +21,16 @@ from tasks_app.workflows.rules.definition import (
     Stage,
 )
 from tasks_app.workflows.rules.document_fields import (
+    DATASET,
+    FILE_NAME,
+    JOB_NAME,
     MOST_FILES_IN_ALL,
     MOST_PACKAGES_IN_ALL,
+    NODE,
+    ONE_LINE,
     RECORDS,
+    VERSION,
+    WORD,
     DocumentField,
 )
 
@@ -36,11 +44,24 @@ _MADE: Final[Mapping[str, type]] = {
     "output": OutputFile,
 }
 _ENUMS: Final[Mapping[str, type[Acquisition] | type[Keep]]] = {"acquisition": Acquisition, "keep": Keep}
+SAID_OF_PATTERN: Final[Mapping[re.Pattern[str], str]] = {
+    FILE_NAME: "a base name has letters, digits and _ . + @ % # ~ -, and begins with a letter, a digit or _",
+    WORD: "it has letters, digits and _ . + -, and begins with a letter",
+    JOB_NAME: "it has letters, digits and _ . -, and begins with a letter or a digit",
+    NODE: "it has letters, digits and _ . : / -, and begins with a letter or a digit",
+    DATASET: "it has letters, digits and _ . : / -, and begins with a letter or a digit",
+    VERSION: "it has letters, digits and _ . + -",
+    ONE_LINE: "it must stand on one line",
+}
 _LIMITS: Final[Mapping[str, tuple[str, int]]] = {
     "package": ("packages", MOST_PACKAGES_IN_ALL),
     "input": ("files", MOST_FILES_IN_ALL),
     "output": ("files", MOST_FILES_IN_ALL),
 }
+
+
+def an(word: str) -> str:
+    return f"{'an' if word[:1] in 'aeiou' else 'a'} {word}"
 
 
 def read_document(document: object, faults: Faults) -> Definition | None:
@@ -90,7 +111,7 @@ class _Reader:
         before = len(self.faults.found)
         for name in value:
             if name not in known:
-                said = f"{shown(name)} is not a field of a {kind}"
+                said = f"{shown(name)} is not a field of {an(kind)}"
                 self.faults.add_unknown(join_path(where, str(name)[:40]), said, str(name)[:100], known)
         values = {}
         for one in known.values():
@@ -98,7 +119,7 @@ class _Reader:
             if one.name in value:
                 read = self._value(one, value[one.name], at)
             elif one.required:
-                self.faults.add(at, "required", f"A {kind} needs {one.name}: {one.meaning}.")
+                self.faults.add(at, "required", f"{an(kind).capitalize()} needs {one.name}: {one.meaning}.")
                 read = None
             else:
                 read = one.default
@@ -187,6 +208,6 @@ class _Reader:
         if len(value) > one.longest:
             return self.faults.add(at, "length", f"At most {one.longest} characters are allowed, not {len(value)}.")
         if one.pattern.fullmatch(value) is None:
-            said = f"{shown(value)} cannot be a {one.name}: it must match {one.pattern.pattern}."
+            said = f"{shown(value)} cannot be {an(one.name)}: {SAID_OF_PATTERN[one.pattern]}."
             return self.faults.add(at, "form", said)
         return value

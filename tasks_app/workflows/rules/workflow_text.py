@@ -27,7 +27,9 @@ from tasks_app.workflows.rules.definition import Acquisition, Keep
 LONGEST_TEXT: Final = 5_000_000
 MOST_STATEMENTS: Final = 200_000
 """After repeats."""
-_REPEAT: Final = re.compile(r"repeat\s+([a-z]{1,20})\s+([0-9]{1,6})\.\.([0-9]{1,6})")
+_REPEAT: Final = re.compile(r"repeat\s+([a-z]{1,20})\s+([0-9]{1,20})\.\.([0-9]{1,20})")
+HIGHEST: Final = 999_999
+"""To which repeats count."""
 _ACQUISITIONS: Final = frozenset(one.value for one in Acquisition)
 _KEEPS: Final = frozenset(one.value for one in Keep)
 Record = dict[str, Any]
@@ -60,7 +62,7 @@ def on_lines(errors: ParamErrors, lines: Mapping[str, int]) -> ParamErrors:
             path = path.rpartition(".")[0]
         field = f"line {lines[path]}" if path else error.field
         found.append(FieldError(field, error.rule, error.message))
-    return ParamErrors(tuple(found))
+    return ParamErrors(tuple(dict.fromkeys(found)))  # a line in a repeat has its faults once
 
 
 def _statements(text: str, faults: Faults) -> Iterator[tuple[int, str]]:
@@ -79,7 +81,12 @@ def _statements(text: str, faults: Faults) -> Iterator[tuple[int, str]]:
                     f"line {number}", "repeat", f"It stands in the repeat of line {began}: repeats stand in no other."
                 )
             elif found is None:
+                name, values, block, began = "", range(0), [], number  # its end is no fault
                 faults.add(f"line {number}", "repeat", "Write `repeat NAME FROM..TO`, such as `repeat i 1..3`.")
+            elif max(int(found[2]), int(found[3])) > HIGHEST:
+                name, values, block, began = "", range(0), [], number
+                said = f"{max(found[2], found[3], key=int)} is too large: a repeat counts to {HIGHEST} at most."
+                faults.add(f"line {number}", "at most", said)
             else:
                 name, values = found[1], range(int(found[2]), int(found[3]) + 1)
                 block, began = [], number
@@ -148,7 +155,7 @@ class _TextReader:
 
     def fault(self, rule: str, said: str, name: str = "", known: Any = None) -> None:
         if known is None:
-            known = self.words
+            known = (*self.words, "repeat", "end")
         where = f"line {self.at}"
         self.faults.add_unknown(where, said, name[:100], known, rule) if name else self.faults.add(
             where, rule, f"{said}."
@@ -186,6 +193,8 @@ class _TextReader:
             self.fault("once", f"The {kind} has its {name} already")
         else:
             record[name] = value
+            if kind == "job":
+                self.lines[name] = self.at
 
     def _begin(self, kind: str, above: str, key: str, record: Record, inside: tuple[str, ...]) -> None:
         """Open a record inside of the one above it, which closes those of its own kind and below."""
@@ -217,6 +226,7 @@ class _TextReader:
         if reason in counts:
             self.fault("once", f"The restarts of {shown(reason)} stand before already")
         counts[reason] = self._number(words[-1])
+        self.lines[f"restarts.{reason}"] = self.at
 
     def _stage(self, rest: str) -> None:
         record: Record = {"number": self._number(rest)} if rest else {}

@@ -92,11 +92,11 @@ def of_path(stage: int, field: str) -> str:
         (lambda d: d["stages"][1].update(number=3), "stages[1].number", "stage 2 is missing"),
         (lambda d: d["stages"][0].update(number=1.5), "stages[0].number", "whole number"),
         (lambda d: d.update(nmae="x"), "nmae", "Did you mean name?"),
-        (lambda d: d.update(name="a b"), "name", "must match"),
+        (lambda d: d.update(name="a b"), "name", "cannot be a name: it has letters"),
         (lambda d: d.update(hold="yes"), "hold", "true or false"),
         (lambda d: d.update(priority=10**9), "priority", "Expected"),
         (lambda d: d.update(restarts={"looping": -1}), "restarts.looping", "Expected 0"),
-        (lambda d: d.update(originator="a\nb"), "originator", "must match"),
+        (lambda d: d.update(originator="a\nb"), "originator", "cannot be an originator: it must stand on one line"),
         (
             lambda d: d["stages"][0]["lines"][0].update(early_start=True),
             "stages[0].lines[0].early_start",
@@ -126,7 +126,7 @@ def of_path(stage: int, field: str) -> str:
             of_path(0, "inputs[0].dataset"),
             "leave out dataset",
         ),
-        (lambda d: of(d, 0)["inputs"][0].update(name="../x"), of_path(0, "inputs[0].name"), "must match"),
+        (lambda d: of(d, 0)["inputs"][0].update(name="../x"), of_path(0, "inputs[0].name"), "a base name has letters"),
         (
             lambda d: d["stages"][0]["lines"][0]["packages"][0].update(nodes=["a", "a"]),
             "stages[0].lines[0].packages[0].nodes",
@@ -152,6 +152,13 @@ def test_what_is_no_workflow_is_refused(document: object) -> None:
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(ParamErrors, match="not JSON"):
         read_definition(text)
+
+
+def test_json_that_loses_something_or_is_no_object_is_refused() -> None:
+    with pytest.raises(ParamErrors, match="'a' stands twice"):
+        read_definition('{"a": 1, "a": 2}')
+    with pytest.raises(ParamErrors, match="Expected an object"):
+        read_definition("[]")
 
 
 def test_a_definition_is_the_same_after_writing_and_reading() -> None:

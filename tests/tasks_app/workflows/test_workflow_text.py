@@ -6,7 +6,8 @@ import pytest
 
 from tasks_app.params.faults import ParamErrors
 from tasks_app.workflows.rules.definition import Acquisition, Keep
-from tasks_app.workflows.rules.definition_files import read_definition
+from tasks_app.workflows.rules.definition_files import read_definition, told_by_line
+from tasks_app.workflows.submitting_workflows import check_submittable
 
 HEAD = "job j\nstage\nline\nbinary A\n"
 
@@ -78,6 +79,7 @@ def test_each_word_has_its_place_in_the_records() -> None:
         (HEAD + "in x from d\n\nrepeat i 1..2\nout y{i}", "line 7", "Its `end` is missing"),
         (HEAD + "repeat i 2..1\nend", "line 5", "is empty"),
         (HEAD + "repeat i 1..999999\nrun\nout y{i}\nend", "line 5", "more than 200000 lines"),
+        (HEAD + "repeat i 1..1000000000\nend", "line 5", "1000000000 is too large"),
         (HEAD + "repeat i 1..2\nrepeat k 1..2\nend", "line 6", "repeats stand in no other"),
         (HEAD + "end", "line 5", "no repeat"),
         ("job j\nrestart looping\nstage\nline\nbinary A", "line 2", "restart REASON NUMBER"),
@@ -87,6 +89,18 @@ def test_each_word_has_its_place_in_the_records() -> None:
 def test_what_is_wrong_is_said_with_its_line(text: str, field: str, said: str) -> None:
     found = faults(text)
     assert field in found and said in found[field]
+
+
+def test_a_repeat_that_is_wrong_is_one_fault() -> None:
+    for wrong in ("repeat i 1..1000000000", "repeat i 1-3"):
+        assert list(faults(f"job j\nstage\nline\nbinary A\n{wrong}\nout x{{i}}\nend")) == ["line 5"]
+
+
+def test_what_cannot_run_here_is_told_by_line() -> None:
+    text = "job j\nrestart loops 1\nstage\nline\nbinary A sam"
+    with pytest.raises(ParamErrors) as caught, told_by_line(text):
+        check_submittable(read_definition(text)[0], None)
+    assert {error.field for error in caught.value.errors} == {"line 2", "line 5"}
 
 
 def test_faults_of_repeats_stand_on_the_line_that_was_written() -> None:
