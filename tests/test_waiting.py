@@ -71,6 +71,7 @@ from tasks_app.params.faults import ParamErrors
 from tasks_app.retries import task_changes
 from tasks_app.submission import parameter_changes, sandbox_uploads, sandboxes, storing, submitting
 from tasks_app.upkeep import analysis_classes, killing, nearly_complete, queue_filling
+from tasks_app.workflows import failure_mails, line_holds
 from tasks_app.workflows.dropping import remove_canceled
 from tasks_app.workflows.workflow_acts import act_on_workflow
 from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
@@ -511,6 +512,30 @@ def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
     return Held(low, in_one(lambda: queued_jobs.set_priority([task.id], 5)), free=high)
+
+
+@at("tasks_app/lifecycle/queued_jobs.py:set_priority_of_jobs")
+def jobs_of_packages_that_get_a_priority(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, status="activated")
+    work = in_one(lambda: queued_jobs.set_priority_of_jobs([high[2], low[2]], 5))
+    return Held(low, work, free=high, then="UPDATE jobs SET jobstatus = 'sent' WHERE pandaid = %s", answer=1)
+
+
+@at("tasks_app/workflows/line_holds.py:_FREE")
+def jobs_of_packages_that_are_held(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_jobs(made, task_id=task.id, status="activated")
+    fetched = "UPDATE jobs SET jobstatus = 'sent' WHERE pandaid = %s"
+    work = whole(line_holds._free, [high[2], low[2]])
+    return Held(low, work, free=high, then=fetched, answer=[(high[2], task.id)])
+
+
+@at("tasks_app/workflows/failure_mails.py:write_mail")
+def a_workflow_whose_failures_are_told(made: SimpleNamespace) -> Held:
+    workflow = Workflow.objects.create(name="reco", owner="ada", definition={})
+    told = "UPDATE workflows SET failures_told = now() WHERE id = %s"
+    work = in_one(lambda: failure_mails.write_mail(workflow.pk, timezone.now()))
+    return Held(("workflows", "id", workflow.pk), work, then=told, answer=False)
 
 
 @at("tasks_app/outcomes/left_jobs.py:fail_jobs_of")

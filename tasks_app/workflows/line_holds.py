@@ -7,7 +7,7 @@ when it is resumed; that uses up no attempt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.identity.callers import Caller, Right
@@ -42,8 +42,7 @@ def hold(workflow: Workflow, packages: Sequence[PackageFact], caller: Caller, re
         lock(cursor, tasks)
         WorkflowPackage.objects.filter(workflow=workflow, path__in=paths).update(is_held=True)
         now = [fact for fact in package_facts(workflow) if fact.path in paths]
-        cursor.execute(_FREE, [numbers(fact.job_id for fact in now if fact.job_id), sorted(JOB_QUEUED)])
-        rows = cursor.fetchall()
+        rows = _free(cursor, [fact.job_id for fact in now if fact.job_id])
         said = f"its package is on hold: {reason}" if reason else "its package is on hold"
         code = error_code(Kill.SERVER_RETRY)
         by = caller.name[:128]
@@ -54,6 +53,13 @@ def hold(workflow: Workflow, packages: Sequence[PackageFact], caller: Caller, re
         if taken:
             book(cursor, taken)
     return [job for job, _ in rows]
+
+
+def _free(cursor: Any, jobs: Sequence[int]) -> list[tuple[int, int]]:
+    """Those of these jobs that no pilot has, locked, with their tasks."""
+    cursor.execute(_FREE, [numbers(jobs), sorted(JOB_QUEUED)])
+    rows: list[tuple[int, int]] = cursor.fetchall()
+    return rows
 
 
 def to_resume(chosen: Sequence[PackageFact]) -> list[PackageFact]:
