@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from jedisite.identity.callers import Caller, Role
 from tasks_app.inputs.registering import register_dataset
@@ -95,3 +96,15 @@ def test_case_iv_runs_to_its_end(site: Path) -> None:
     assert 0 < seen["filt"] < seen["all"] < FILES * EVENTS, (
         "the detector loses some, and the filter keeps those near the peak"
     )
+
+
+@pytest.mark.usefixtures("books")
+def test_the_files_of_a_workflow_are_fetched_under_their_base_names(site: Path) -> None:
+    first = "job two\nstage\nline\nbinary A\nrun echo 1 > a.txt\nout a.txt\n"
+    text = f"{first}line\nbinary B\nrun cat a.txt > b.txt\nin a.txt\nout b.txt"
+    workflow = submit_workflow(as_document(read_definition(text)[0]), JDOE)
+    with pytest.raises(CommandError, match="has written a file yet"):
+        call_command("download", f"user.jdoe.two.{workflow.pk}", to=site / "fetched")
+    run_jobs(site)
+    call_command("download", f"user.jdoe.two.{workflow.pk}", to=site / "fetched")
+    assert {path.name: path.read_text() for path in (site / "fetched").iterdir()} == {"a.txt": "1\n", "b.txt": "1\n"}

@@ -18,14 +18,15 @@ from tasks_app.ddm import fetching
 from tasks_app.domain.states import FileStatus, TaskStatus
 from tasks_app.gpi.client import ApiError, save
 from tasks_app.management.named import add_task, task_named
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import Dataset, File, Task, Workflow, WorkflowPackage
 from tasks_app.models.dataset import INPUT_TYPES
 
 
 class Command(Suggesting):
     _is_read = True
     help = (
-        "Copy the outputs of a task into a folder, and check their sizes and checksums. Existing files are kept, "
+        "Copy the outputs of a task, or of a workflow named as its container is, into a folder, "
+        "and check their sizes and checksums. Existing files are kept, "
         "none is overwritten. Exit code 1: a file could not be copied. It reads this machine's storage; "
         "elsewhere, task.download(folder) of the Python client does the same over HTTP."
     )
@@ -36,16 +37,23 @@ class Command(Suggesting):
         parser.add_argument("--logs", action="store_true", help="also copy the log archives")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = task_named(options["task"], self.stderr)
-        folder = options["to"] or Path(f"task-{task.id}")
+        workflow = Workflow.objects.filter(container=f"{options['task'].rstrip('/')}/").first()
+        task = None if workflow else task_named(options["task"], self.stderr)
+        folder = options["to"] or Path(f"task-{task.id}" if task else f"workflow-{workflow.pk if workflow else ''}")
         types = ("output", "log") if options["logs"] else ("output",)
-        sets = list(Dataset.objects.filter(task=task, type__in=types).order_by("id").values_list("id", flat=True))
+        packages = WorkflowPackage.objects.filter(workflow=workflow, task_id__isnull=False)
+        tasks = [task.id] if task else [number for number in packages.values_list("task_id", flat=True) if number]
+        sets = Dataset.objects.filter(task_id__in=tasks, type__in=types).order_by("id")
         made = [
-            File.objects.all_of_dataset(one, task.id).filter(status=FileStatus.FINISHED).order_by("id") for one in sets
+            File.objects.all_of_dataset(one, own).filter(status=FileStatus.FINISHED).order_by("id")
+            for one, own in sets.values_list("id", "task_id")
         ]
+        if workflow:  # what packages of a line leave when they end says nothing to people
+            made = [files.exclude(lfn__endswith=".ended") for files in made]
         there = sum(files.count() for files in made)
         if not there:
-            raise CommandError(f"nothing to copy: {_state(task, there)}")
+            said = _state(task, there) if task else f"no package of workflow {options['task']} has written a file yet"
+            raise CommandError(f"nothing to copy: {said}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
@@ -53,7 +61,7 @@ class Command(Suggesting):
         found, faults = 0, 0
         for file in chain.from_iterable(files.iterator() for files in made):
             try:
-                copied = _copied(file, folder)
+                copied = _copied(file, folder, options["task"].rstrip("/") if workflow else "")
                 found += 1
             except (fetching.NoFileError, fetching.NotSentError, ApiError, OSError, ValueError) as exc:
                 self.stderr.write(str(exc))
@@ -63,7 +71,7 @@ class Command(Suggesting):
         self.stderr.write(
             f"{plural(found, 'file')} in {folder}" + (f", {faults} could not be copied" if faults else "")
         )
-        if task.status != TaskStatus.DONE:
+        if task and task.status != TaskStatus.DONE:
             self.stderr.write(_state(task, there))
         if faults:
             raise SystemExit(1)
@@ -90,6 +98,8 @@ def _state(task: Task, there: int) -> str:
     return f"task {task.id} is {task.status}{said}{work}; {made}"
 
 
-def _copied(file: File, folder: Path) -> Path:
-    row = {"id": file.id, "lfn": file.lfn, "size": file.size, "checksum": file.checksum}
+def _copied(file: File, folder: Path, workflow: str) -> Path:
+    """Files of a workflow have their base names: behind its name stand the number of a task and that."""
+    own = file.lfn.removeprefix(f"{workflow}.").partition(".")[2] if workflow and file.type == "output" else file.lfn
+    row = {"id": file.id, "lfn": own, "size": file.size, "checksum": file.checksum}
     return save(row, folder, lambda have: fetching.open_made(file).part(have))
