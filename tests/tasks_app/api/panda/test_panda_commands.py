@@ -26,7 +26,7 @@ def call(client: Client, name: str, **body: Any) -> Any:
 def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, name: str) -> None:
     rule = COMMANDS[NAMES[name]]
     states = sorted(rule.accepted - MORE_ATTEMPTS_IN or rule.accepted)
-    fits = make_task(status=states[0])
+    fits = make_task(status=states[0], split_rule="WH=1" if name == "release" else None)
     Dataset.objects.create(task=fits, name="user.ada.in", type="input", files=3, files_failed=1)
     broken = make_task(status="broken")
     client = api("production") if rule.giver is Giver.PRODUCTION else api()
@@ -77,7 +77,7 @@ def test_flags_of_a_retry_are_the_qualifiers_of_the_command(
 
 @pytest.mark.parametrize("more", [{}, {"nFiles": 3}])
 def test_a_retry_discards_events_and_one_with_changes_does_not(api: Api, make_task: Make, more: dict[str, Any]) -> None:
-    task = make_task(status="finished")
+    task = make_task(status="finished", event_service=1)
     Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
     answer = call(api(), "retry", task_id=task.id, new_parameters=more, discard_events=True).json()
     if more:
