@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
 import django_filters
 from django.core.validators import RegexValidator
-from django.db.models import IntegerField, QuerySet, Value
+from django.db.models import IntegerField, Max, QuerySet, Value
 from django.db.models.functions import Cast, Left, Length, Right
 
 from jedisite.web.columns import Batch, Column, Columns, Row
 from tasks_app.lists.filtersets import IdFilter, StatusFilter, text
-from tasks_app.models import WorkflowPackage
+from tasks_app.models import File, Job, JobArchive, WorkflowPackage
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.workflows.package_facts import PackageFact, facts_by_workflow
 from tasks_app.workflows.rules.document_fields import MOST_PACKAGES, MOST_STAGES
 from tasks_app.workflows.rules.package_states import PackageStatus
@@ -89,19 +91,43 @@ class PackageFilter(django_filters.FilterSet):
 def _facts(rows: Sequence[Row]) -> Mapping[Any, Row]:
     by_workflow = facts_by_workflow({row["workflow_id"] for row in rows})
     of = {(number, fact.path): fact for number, some in by_workflow.items() for fact in some}
+    last = _last_jobs([one for row in rows if (one := of[row["workflow_id"], row["path"]]).job_id is None])
     found = {}
     for row in rows:
         fact = of[row["workflow_id"], row["path"]]
+        job = fact.job_id, fact.site, fact.since
+        if fact.job_id is None:
+            job = last.get((fact.task_id, fact.boundary), job)
         reason = max(fact.failures, key=lambda one: (fact.failures[one], one), default="")
         found[row["id"]] = {
             "status": fact.status.value,
-            "job_id": fact.job_id,
-            "site": fact.site,
+            "job_id": job[0],
+            "site": job[1],
             "failures": sum(fact.failures.values()),
             "reason": reason,
-            "since": fact.since,
+            "since": job[2],
         }
     return found
+
+
+def _last_jobs(facts: Sequence[PackageFact]) -> dict[tuple[int | None, int | None], tuple[int, str, datetime | None]]:
+    """The last job of each package that has none now, by task and group: its id, queue, and when it was made."""
+    groups = {(fact.task_id, fact.boundary) for fact in facts if fact.task_id is not None}
+    if not groups:
+        return {}
+    read = File.objects.filter(
+        task_id__in={task for task, _ in groups}, boundary_id__in={one for _, one in groups}, type__in=INPUT_TYPES
+    )
+    rows = read.order_by().values_list("task_id", "boundary_id").annotate(last=Max("job_id"))
+    job_of = {(task, boundary): job for task, boundary, job in rows if job and (task, boundary) in groups}
+    jobs = {
+        job: (job, site or "", made)
+        for kind in (JobArchive, Job)
+        for job, site, made in kind.objects.filter(pk__in=list(job_of.values())).values_list(
+            "id", "site", "creation_time"
+        )
+    }
+    return {key: jobs[job] for key, job in job_of.items() if job in jobs}
 
 
 PACKAGES = Columns(
@@ -115,7 +141,7 @@ PACKAGES = Columns(
                 Column("status", "State", "status"),
                 Column("failures", "Failed jobs", "number"),
                 Column("reason", "Most frequent failure", "sentence"),
-                Column("job_id", "Job", "id", help="the job that has it now"),
+                Column("job_id", "Job", "id", help="the job that has it, or had it last"),
                 Column("site", "Node", help="queue of its job"),
                 Column("since", "Job made", "ago"),
             ),

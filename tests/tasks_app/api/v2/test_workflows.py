@@ -66,6 +66,17 @@ def test_a_package_has_its_failures_with_when_where_and_why(api: Api) -> None:
     assert client.get(f"{WORKFLOWS}{workflow.pk}/packages/{10**9}/").status_code == 404
 
 
+def test_the_list_of_packages_has_the_last_job_of_those_that_have_ended(api: Api) -> None:
+    workflow = in_part()
+    rows = api().get(f"{WORKFLOWS}{workflow.pk}/packages/?columns=path,job_id,site,since").json()["results"]
+    assert [(row["path"], row["job_id"], row["site"]) for row in rows] == [
+        ("001/001/001", 900_001, "FARM_1"),
+        ("001/002/001", 900_003, "FARM_1"),
+        ("002/001/001", None, ""),
+    ]
+    assert rows[0]["since"] and rows[2]["since"] is None
+
+
 def test_a_definition_is_submitted_as_text_or_document_and_read_with_its_packages(api: Api) -> None:
     client = api()
     answer = submit(client, text=TEXT)
