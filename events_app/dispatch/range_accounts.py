@@ -25,9 +25,9 @@ from events_app.lifecycle.range_reports import (
 )
 from events_app.lifecycle.storage_numbers import Storages
 from events_app.lifecycle.zip_rows import StoredZip, zip_rows
-from events_app.rules.event_states import is_said_before
+from events_app.rules.event_states import EventStatus, is_said_before
 from events_app.rules.range_ids import RangeId
-from events_app.rules.reported_items import Item, RangeReport, ReadItems, ZipFile, read_items
+from events_app.rules.reported_items import NOWHERE, Item, RangeReport, ReadItems, ZipFile, read_items
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.reports import KILL, Proof
 
@@ -146,6 +146,10 @@ def _book(
         )
     rows = zip_rows(cursor, task_id, _zips(held, said, jobs, storages))
     reports = {key: _with_row(said[key], jobs[key.owner], rows) for one in held for key in one.named}
+    for key, report in reports.items():
+        if report.status is EventStatus.FINISHED and report.objstore_id is None and not reporters[key.owner].is_fine:
+            reports[key] = NOWHERE
+            read.refuse(said[key].place, f"{NOWHERE.error_diag}; it failed")
     book(cursor, task_id, held, reports, jobs)
 
 

@@ -78,9 +78,9 @@ def end(turn: Turn, ending: Ending) -> Outcome:
         else:
             became = NOBODY
     if became.status == JobStatus.FAILED:
-        _fail_jobset(turn, job, ids, theirs, rules)
         if not said.component and not job.has_error:
             said = replace(said, cause=commonest_error(turn.cursor, job.task_id, ids))
+        _fail_jobset(turn, job, ids, theirs, rules)
     elif follows is None and members:
         hand_over(turn.cursor, job.task_id, theirs, (others or theirs[1:])[0])
     sentence = _nowhere(lost) if lost else _sentence(verdict, became, facts, follows)

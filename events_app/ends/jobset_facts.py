@@ -11,9 +11,9 @@ import psycopg
 from brokerage_app.grid.describing import NO_CHANNEL
 from brokerage_app.models import Queue
 from events_app.ends.jobset_lines import CLONE_LOST, LINES, UNUSED
-from events_app.lifecycle.range_moves import RANGES, is_in
+from events_app.lifecycle.range_moves import is_in
 from events_app.rules.event_jobs import EventJobKind
-from events_app.rules.event_states import EventStatus
+from events_app.rules.event_states import PROCESSED, EventStatus
 from jedisite.database.sql import numbers, texts
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.models import Task
@@ -89,15 +89,20 @@ def files_of(cursor: psycopg.Cursor[Any], task_id: int, job_id: int) -> list[Job
 
 
 _COMMONEST: Final = f"""
-SELECT error_code, regexp_replace(coalesce(error_diag, ''), '^in jumbo job [0-9]+(: |$)', '') FROM jedi_events
- WHERE jeditaskid = %s AND fileid = ANY(%s::bigint[]) AND {is_in({EventStatus.FAILED})} AND error_code <> 0
- GROUP BY 1, 2 ORDER BY sum({RANGES}) DESC, max(row_id) DESC LIMIT 1
+SELECT e.error_code, regexp_replace(coalesce(e.error_diag, ''), '^in jumbo job [0-9]+(: |$)', '')
+  FROM jedi_events e, generate_series(e.def_min_eventid, e.def_max_eventid, e.events_per_range) r (first)
+ WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[]) AND {is_in({EventStatus.FAILED}, "e.")}
+   AND e.error_code <> 0
+   AND NOT EXISTS (SELECT FROM jedi_events p WHERE p.jeditaskid = %(task)s AND p.fileid = e.fileid AND {is_in(PROCESSED, "p.")}
+                      AND r.first BETWEEN p.def_min_eventid AND p.def_max_eventid)
+ GROUP BY 1, 2 ORDER BY count(*) DESC, max(e.row_id) DESC LIMIT 1
 """  # noqa: S608 - states
 
 
 def commonest_error(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> Cause | None:
-    """What pilots said of most of the ranges of these files that failed; None where they gave no code."""
-    cursor.execute(_COMMONEST, [task_id, numbers(files)])
+    """What pilots said of most of the ranges of these files that failed and were not processed after that; None where they
+    gave no code."""
+    cursor.execute(_COMMONEST, {"task": task_id, "files": numbers(files)})
     row = cursor.fetchone()
     return None if row is None else Cause("pilot", *row)
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Final
 
+from brokerage_app.models import StorageEndpoint
 from jedisite.identity.callers import issue_token
 from tasks_app.labs.bench import clients
 
@@ -18,7 +19,13 @@ Hundred = tuple[int, list[str]]
 """A job, and the ids of the ranges that it gets by one call."""
 
 
+STORE: Final = 1
+"""The number of the storage where outputs of ranges lie."""
+
+
 def pilot_token() -> str:
+    """The token of a pilot; its storage is there then."""
+    StorageEndpoint.objects.get_or_create(number=STORE, defaults={"name": "BENCH_EVENTS", "path": "/events"})
     return issue_token("bench events", "pilot", lifetime=timedelta(hours=1))
 
 
@@ -45,5 +52,5 @@ def _requests(token: str, hundreds: Iterator[Hundred], a_call: int) -> Iterator[
 
 
 def _report(ids: Sequence[str]) -> dict[str, str]:
-    said = [{"eventRangeID": one, "eventStatus": "finished"} for one in ids]
+    said = [{"eventRangeID": one, "eventStatus": "finished", "objstoreID": STORE} for one in ids]
     return {"version": "0", "eventRanges": json.dumps(said)}

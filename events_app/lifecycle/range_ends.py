@@ -17,13 +17,19 @@ from jedisite.database.sql import numbers
 S = EventStatus
 # ruff: noqa: S608 - every piece is a constant of ours
 _OF_BLOCK: Final = "(e.def_max_eventid - e.def_min_eventid) / e.events_per_range + 1"
-# A copy of what failed goes back to its jobset with one attempt less; PROCESSED_UPTO says whether that has been done.
+# A copy of what failed goes back to its jobset with one attempt less; PROCESSED_UPTO says whether that has been done. One that
+# has none left says why.
 _COPY: Final = f"""
     INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, event_offset, job_processid, def_min_eventid,
-           def_max_eventid, events_per_range, processed_upto_eventid, attemptnr, status)
+           def_max_eventid, events_per_range, processed_upto_eventid, attemptnr, status, error_code, error_diag)
     SELECT jeditaskid, datasetid, fileid, event_offset, event_offset, def_min_eventid, def_min_eventid, def_max_eventid,
-           events_per_range, 0, greatest(attemptnr - {{less}}, 0), {after(EventAct.RETRY)}
+           events_per_range, 0, greatest(attemptnr - {{less}}, 0), {after(EventAct.RETRY)},
+           CASE WHEN attemptnr <= {{less}} THEN error_code END, CASE WHEN attemptnr <= {{less}} THEN error_diag END
       FROM {{failed}} WHERE {before(EventAct.RETRY)} AND processed_upto_eventid IS NOT NULL"""
+# Of ranges that nobody reports, those lose an attempt with which the job has begun, if it has said so of any; else all.
+_MAY_HAVE_BEGUN: Final = (
+    f"({is_in({S.RUNNING}, 'm.')} OR NOT EXISTS (SELECT FROM mine b WHERE {is_in({S.RUNNING}, 'b.')}))"
+)
 _END: Final = f"""
 WITH mine AS MATERIALIZED (
     SELECT * FROM jedi_events WHERE jeditaskid = %(task)s AND pandaid = %(job)s
@@ -35,8 +41,12 @@ done AS (
     RETURNING {_OF_BLOCK} AS ranges),
 released AS (
     UPDATE jedi_events e SET status = {after(EventAct.RELEASE)}, pandaid = e.event_offset, is_jumbo = NULL,
-           attemptnr = greatest(e.attemptnr - %(less)s, 0)
-      FROM mine m WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RELEASE, row="m.")}
+           attemptnr = e.attemptnr - l.less,
+           error_diag = CASE WHEN l.less > 0 AND l.less >= e.attemptnr
+                             THEN 'job ' || %(job)s::bigint || ' ended without a report on it' END
+      FROM mine m
+     CROSS JOIN LATERAL (SELECT CASE WHEN {_MAY_HAVE_BEGUN} THEN least(%(less)s::int, m.attemptnr) ELSE 0 END) l (less)
+     WHERE e.jeditaskid = %(task)s AND e.row_id = m.row_id AND {before(EventAct.RELEASE, row="m.")}
     RETURNING {_OF_BLOCK} AS ranges),
 copied AS ({_COPY.format(failed="mine", less="%(failed_less)s")} AND %(handles)s),
 handled AS (

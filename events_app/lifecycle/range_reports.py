@@ -261,7 +261,7 @@ def _write(
     reports = [piece.said for _, _, piece, _ in parts]
     events: Counter[int] = Counter()
     for _, _, piece, job in parts:
-        if piece.said is not None:
+        if piece.said is not None and piece.said.status is not EventStatus.RUNNING:
             events[job] += piece.last - piece.first + 1 if piece.said.status is EventStatus.FINISHED else 0
     cursor.execute(
         _SPLIT,

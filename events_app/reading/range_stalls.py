@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
+from django.db.models.functions import Coalesce
 
 from events_app.lifecycle.range_moves import RANGES, is_in
 from events_app.reading import range_counts
@@ -15,6 +16,7 @@ from events_app.rules import range_gates, stalls
 from events_app.rules.event_states import HANDED_OUT, EventStatus
 from jedisite.database.sql import numbers
 from tasks_app.attention.rules.findings import Found
+from tasks_app.domain.range_jobs import BY_CHANNEL
 from tasks_app.domain.states import JOB_FINAL, JOB_OPEN, TASK_FINAL, JobStatus
 from tasks_app.explaining.rules.answers import Gate
 from tasks_app.models import Job, Task
@@ -86,11 +88,21 @@ def gate(task: Task, now: datetime) -> Gate | None:
         return None
     counted = range_counts.of_task(task.id)
     rows = Job.objects.filter(task_id=task.id, event_service__gt=0).exclude(status__in=JOB_FINAL)
-    found = list(rows.values_list("id", "event_service", "status")[:MOST_JOBS])
-    merging = sum(1 for _, kind, _ in found if kind == MERGE)
-    at_work = [job_id for job_id, kind, status in found if kind != MERGE and status != JobStatus.MERGING]
+    columns = ("id", "event_service", "status", Coalesce("ranges_reported_at", "start_time"))
+    found = list(rows.values_list(*columns)[:MOST_JOBS])
+    merging = sum(1 for _, kind, *_ in found if kind == MERGE)
+    at_work = [job_id for job_id, kind, status, _ in found if kind != MERGE and status != JobStatus.MERGING]
     ((holders,),) = _rows(_HOLDERS, task=task.id, jobs=numbers(at_work))
-    begun = sum(1 for _, kind, status in found if kind != MERGE and status in BEGUN)
+    begun = sum(1 for _, kind, status, _ in found if kind != MERGE and status in BEGUN)
+    heard = [at for _, kind, status, at in found if kind in BY_CHANNEL and status == JobStatus.RUNNING and at]
     return range_gates.ask(
-        range_gates.RangeFacts(counted.counts, len(at_work), holders, merging, is_capped=counted.is_capped, begun=begun)
+        range_gates.RangeFacts(
+            counted.counts,
+            len(at_work),
+            holders,
+            merging,
+            is_capped=counted.is_capped,
+            begun=begun,
+            silent=(now - min(heard)).total_seconds() if heard else None,
+        )
     )

@@ -19,7 +19,7 @@ class EventStatus(IntEnum):
     READY = 0
     SENT = 1
     RUNNING = 2
-    """A worker node processes it. Pilots may say so, and nothing is written: as before it is sent."""
+    """Its pilot says that it has begun with it. Pilots need not say so."""
     FINISHED = 3
     """Processed; the job that has it is still at work, or is a jumbo job."""
     CANCELLED = 4
@@ -47,6 +47,7 @@ class EventAct(Enum):
 
     HAND_OUT = "a consumer gets it"
     TAKE_BACK = "it goes back as it was: nobody began with it"
+    BEGIN = "the pilot says that it has begun with it"
     FINISH = "the pilot says that it is processed"
     FAIL = "the pilot says that it failed"
     RELEASE = "its consumer ended without it"
@@ -85,6 +86,7 @@ EVENT_ACTS: Final[Mapping[EventAct, EventMove]] = MappingProxyType(
     {
         EventAct.HAND_OUT: EventMove(frozenset({S.READY}), S.SENT),
         EventAct.TAKE_BACK: EventMove(HANDED_OUT, S.READY),
+        EventAct.BEGIN: EventMove(frozenset({S.SENT, S.READY}), S.RUNNING),
         EventAct.FINISH: EventMove(HANDED_OUT | {S.READY}, S.FINISHED),
         EventAct.FAIL: EventMove(HANDED_OUT | {S.READY}, S.FAILED),
         EventAct.RELEASE: EventMove(HANDED_OUT, S.READY),
@@ -98,7 +100,7 @@ EVENT_ACTS: Final[Mapping[EventAct, EventMove]] = MappingProxyType(
         EventAct.LOSE: EventMove(PROCESSED, S.CANCELLED),
     }
 )
-"""From ready, FINISH and FAIL are for fine-grained jobs only, whose pilots report ranges that they were not handed."""
+"""From ready, BEGIN, FINISH and FAIL are for fine-grained jobs only, whose pilots report ranges that they were not handed."""
 
 
 def _moves() -> dict[EventStatus, frozenset[EventStatus]]:
@@ -129,7 +131,7 @@ def is_ready(status: int, attempts_left: int) -> bool:
 
 def is_said_before(status: int, said: int) -> bool:
     """Whether a range in this state is what a report `said` of it: a report that is sent again is no mistake."""
-    return status == said or (said == S.FINISHED and status in PROCESSED)
+    return status == said or said == S.RUNNING or (said == S.FINISHED and status in PROCESSED)
 
 
 def is_hopeless(status: int, attempts_left: int) -> bool:
@@ -137,9 +139,12 @@ def is_hopeless(status: int, attempts_left: int) -> bool:
     return attempts_left <= 0 and status not in (S.CANCELLED, S.DISCARDED)
 
 
-def attempts_after_release(attempts_left: int, *, only_failed_count: bool) -> int:
-    """Attempts of a range that its consumer leaves unprocessed: one less, unless only failures count (decAttOnFailedES)."""
-    return attempts_left if only_failed_count else max(0, attempts_left - 1)
+def attempts_after_release(attempts_left: int, *, only_failed_count: bool, was_begun: bool = True) -> int:
+    """Attempts of a range that its consumer leaves unprocessed: one less, unless only failures count (decAttOnFailedES).
+
+    `was_begun`: False of a range with which the consumer has not begun, as far as it has said of any that it has.
+    """
+    return attempts_left if only_failed_count or not was_begun else max(0, attempts_left - 1)
 
 
 def attempts_of_retry(attempts_left: int) -> int:

@@ -7,17 +7,21 @@ from typing import Final
 
 from events_app.rules.range_refusals import GATE, RANGES_NOT_MERGED, RANGES_WITHOUT_ATTEMPTS, RANGES_WITHOUT_CONSUMER
 from events_app.rules.range_standing import Counts, Standing
+from tasks_app.attention.rules.findings import hours
 from tasks_app.domain.words import count, plural
 from tasks_app.explaining.rules.answers import Gate
 
 TITLE: Final = "Its ranges of events make progress"
+SILENT_AFTER_S: Final = 600
+"""From so many seconds without a report on it is said for how long: pilots report what they have every five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeFacts:
     """Ranges of a task by how they stand, its open consumers, those of them that have ranges at work, and its merge jobs.
 
-    `is_capped`: at least so many ranges. `begun` of the consumers have been given to a pilot.
+    `is_capped`: at least so many ranges. `begun` of the consumers have been given to a pilot. `silent`: for how many seconds
+    the running one that has been silent longest has reported no range; None without any.
     """
 
     counts: Counts
@@ -26,6 +30,7 @@ class RangeFacts:
     merge_jobs: int = 0
     is_capped: bool = False
     begun: int = 0
+    silent: float | None = None
 
     def number(self, standing: Standing) -> int:
         return self.counts.of.get(standing, 0)
@@ -50,6 +55,9 @@ def ask(facts: RangeFacts) -> Gate:
         return Gate(GATE, TITLE, "no", RANGES_WITHOUT_ATTEMPTS, said)
     if waiting and not ready and not at_work and not facts.consumers and not facts.merge_jobs:
         return Gate(GATE, TITLE, "no", RANGES_NOT_MERGED, f"{said}, and no merge job is open")
+    if sent and facts.silent is not None and facts.silent >= SILENT_AFTER_S:
+        who = "the consumer" if facts.consumers == 1 else "one of the consumers"
+        said = f"{said}; {who} has reported no range for {hours(facts.silent)}"
     return Gate(GATE, TITLE, "yes", "", said)
 
 

@@ -17,9 +17,14 @@ from jedisite.vocabulary.words import on_one_line
 
 MOST: Final = 100_000
 """Items of one report that are looked at."""
-TAKEN: Final = {"finished": EventStatus.FINISHED, "failed": EventStatus.FAILED, "fatal": EventStatus.FAILED}
+TAKEN: Final = {
+    "finished": EventStatus.FINISHED,
+    "failed": EventStatus.FAILED,
+    "fatal": EventStatus.FAILED,
+    "running": EventStatus.RUNNING,
+}
 """Words for a range, and the state that each gives. After `fatal` it is not tried again."""
-IGNORED: Final = ("running", "transferring")
+IGNORED: Final = ("transferring",)
 """Nothing is written for these."""
 LONGEST_DIAG: Final = 500
 LOOKED_AT: Final = 4 * LONGEST_DIAG
@@ -58,6 +63,14 @@ class RangeReport(NamedTuple):
     attempts: int | None = None
 
 
+NOWHERE: Final = RangeReport(
+    EventStatus.FAILED,
+    error_code=1137,
+    error_diag="it was reported as finished without a file (zipFile) and without a storage (objstoreID)",
+)
+"""What becomes of a report on a range whose output nobody could find. The code is that of pilots for outputs not stored."""
+
+
 class Item(NamedTuple):
     """An item that is taken: its place among the answers, whose range it is, and what it says."""
 
@@ -87,7 +100,8 @@ class _BadItemError(ValueError):
 def read_items(said: Sequence[Any]) -> ReadItems:
     """Read a report. Never raises: what is wrong with an item is its answer, and a bad zip file refuses its items.
 
-    Of several items on one range the first counts: one that says otherwise is refused.
+    Of several items on one range the first counts: one that says otherwise is refused. That it is running counts less than
+    how it ended.
     """
     found, seen = ReadItems(), dict[RangeId, Item]()
     for raw, zip_file, fault in _flat(said):
@@ -105,6 +119,11 @@ def read_items(said: Sequence[Any]) -> ReadItems:
         if item is None:
             continue
         first = seen.setdefault(item.range_id, item)
+        if first is not item and EventStatus.RUNNING in (first.report.status, item.report.status):
+            if item.report.status is EventStatus.RUNNING:
+                continue
+            found.items.remove(first)
+            seen[item.range_id] = first = item
         if first.report.status != item.report.status:
             found.refuse(place, "the same report says otherwise of the range before")
             continue
@@ -144,6 +163,8 @@ def _item(place: int, raw: Any, zip_file: ZipFile | None) -> Item | None:
         return None
     if not isinstance(word, str) or word not in TAKEN:
         raise _BadItemError(f"eventStatus is {word!r:.60}; known are {', '.join((*TAKEN, *IGNORED))}")
+    if TAKEN[word] is EventStatus.RUNNING:
+        return Item(place, range_id, RangeReport(EventStatus.RUNNING), None)
     store, convention = _store(raw.get("objstoreID"))
     if zip_file is not None:
         store, convention = zip_file.objstore_id, zip_file.path_convention

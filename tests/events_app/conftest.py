@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
+from brokerage_app.models import StorageEndpoint
 from events_app.rules.range_blocks import RangeBlock
 from tasks_app.models import Dataset, Job, Task
 from tests.events_app.jobsets import Jobset, make_jobset
 from tests.events_app.ranges import JOBSET, TASK, insert
+
+
+@pytest.fixture
+def storage(db: None) -> StorageEndpoint:
+    """Where outputs of ranges lie; its number is 11."""
+    return StorageEndpoint.objects.create(name="OS", number=11, site_name="SITE", path="/data/os")
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tasks_app.worker_node.pilot.range_words import Failed, Finished
 
 AHEAD_S: Final = 5.0
 """For how long a payload is to have work when the server does not answer. What waits here is lost with the pilot."""
+BEGUN_AFTER_S: Final = 60.0
+"""A range that the payload has had for so long is told to have begun: quick ones are spared the call."""
 MOST: Final = 1000
 """Ranges that are fetched at once."""
 MOST_IN_A_ZIP: Final = 500
@@ -40,6 +42,8 @@ class RangeBook:
         self._cores, self._zip_every_s, self._began = cores, zip_every_s, now
         self._waiting: deque[Range] = deque()
         self._at_work: dict[str, Range] = {}
+        self._begun: dict[str, float] = {}
+        """Since when the payload has a range of which the server does not know that."""
         self._outputs: deque[Finished] = deque()
         self._events: dict[str, int] = {}
         self._failed: list[Failed] = []
@@ -75,12 +79,13 @@ class RangeBook:
         self._stopping = True
         self._waiting.clear()
 
-    def hand_out(self) -> Range | None:
+    def hand_out(self, now: float) -> Range | None:
         """A range for the payload; None when there is none now."""
         if not self._waiting:
             return None
         one = self._waiting.popleft()
         self._at_work[one.id] = one
+        self._begun[one.id] = now
         self._handed += 1
         return one
 
@@ -94,6 +99,7 @@ class RangeBook:
         one = self._at_work.pop(report.range_id, None)
         if one is None:
             return False
+        self._begun.pop(one.id, None)
         self._events[one.id] = one.events
         self._outputs.append(report)
         self._oldest = now if self._oldest is None else self._oldest
@@ -103,8 +109,22 @@ class RangeBook:
         """Whether the payload had the range."""
         if self._at_work.pop(report.range_id, None) is None:
             return False
+        self._begun.pop(report.range_id, None)
         self._failed.append(report)
         return True
+
+    def begun_in(self, now: float) -> float | None:
+        """Seconds until a range is to be told to have begun; None when there is none."""
+        # In the order in which they were handed out.
+        oldest = next(iter(self._begun.values()), None)
+        return None if oldest is None else max(0.0, oldest + BEGUN_AFTER_S - now)
+
+    def begun(self, now: float) -> list[str]:
+        """Ranges that are to be told to have begun. They are not given again."""
+        told = [one for one, since in self._begun.items() if since + BEGUN_AFTER_S <= now]
+        for one in told:
+            del self._begun[one]
+        return told
 
     @property
     def has_failures(self) -> bool:

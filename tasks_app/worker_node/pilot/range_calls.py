@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 ACQUIRE = "/api/v1/event/acquire_event_ranges"
 UPDATE = "/api/v1/event/update_event_ranges"
 FAILURES, ZIPS = 0, 1
-"""Versions of a report: failed ranges, and finished ones with the files that hold their outputs."""
+"""Versions of a report: ranges that failed or were begun, and finished ones with the files that hold their outputs."""
 OF_FILES = ("PFN", "fsize", "checksum")
 """What the server says of the file of a range to jumbo jobs: payloads need not know."""
 PREMERGED = 1000
@@ -57,6 +57,11 @@ class RangeCalls:
             for one in failures
         ]
         self._tell(said, FAILURES, patience_s, until)
+
+    def tell_begun(self, range_ids: Sequence[str], until: Sequence[Latch]) -> None:
+        """Ranges with which the payload has begun: of those that nobody reports they alone lose an attempt."""
+        said = [{"eventRangeID": one, "eventStatus": "running"} for one in range_ids]
+        self._tell(said, FAILURES, None, until)
 
     def tell_stored(
         self, stored: Stored, number: int, range_ids: Sequence[str], patience_s: float | None, until: Sequence[Latch]

@@ -164,7 +164,7 @@ class RangeService:
 
     def _next(self) -> bytes | None:
         with self._changed:
-            one = self._book.hand_out()
+            one = self._book.hand_out(self._clock())
             if one is not None:
                 self._changed.notify_all()
                 return offer([one.said])
@@ -210,13 +210,17 @@ class RangeService:
         while True:
             with self._changed:
                 while not self._ended.is_set:
-                    due_s = self._book.packs_in(self._clock())
-                    if self._book.has_failures or due_s == 0:
+                    now = self._clock()
+                    due_s, begun_s = self._book.packs_in(now), self._book.begun_in(now)
+                    if self._book.has_failures or 0 in (due_s, begun_s):
                         break
-                    self._changed.wait(due_s)
+                    self._changed.wait(min([one for one in (due_s, begun_s) if one is not None], default=None))
                 else:
                     return
+                begun = self._book.begun(now)
             self._tell_failures(None, self._until)
+            if begun:
+                self._calls.tell_begun(begun, self._until)
             if due_s == 0:
                 self._store_some(last=False)
                 self._tell_stored(None, self._until)

@@ -114,7 +114,7 @@ def test_the_same_requests_packed_as_the_pilot_3_11_does(pilot: Pilot) -> None:
         return pilot.client.post(f"/server/panda/{name}", packed, content_type="application/json").json()
 
     told = send("getEventRanges", {"pandaID": pilot.job, "jobsetID": JOBSET, "taskID": TASK, "nRanges": 4})
-    said = [{"eventRangeID": told["eventRanges"][0]["eventRangeID"], "eventStatus": "finished"}]
+    said = [{"eventRangeID": told["eventRanges"][0]["eventRangeID"], "eventStatus": "failed"}]
     for given in (said, json.dumps(said)):
         assert send("updateEventRanges", {"version": 0, "eventRanges": given})["Returns"] == [True]
 

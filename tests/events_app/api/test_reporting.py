@@ -19,13 +19,8 @@ from tasks_app.ddm.addresses import Roots, is_its_place
 from tasks_app.models import Job, JobFile
 from tests.events_app.ranges import JOBSET, TASK, given, insert, rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("storage")]
 S = EventStatus
-
-
-@pytest.fixture
-def storage(db: None) -> StorageEndpoint:
-    return StorageEndpoint.objects.create(name="OS", number=11, site_name="SITE", path="/data/os")
 
 
 @pytest.fixture
@@ -42,7 +37,8 @@ def named(job: int, first: int, attempts: int = 3, file: int = 7) -> str:
 
 
 def item(job: int, first: int, status: str = "finished", **more: Any) -> dict[str, Any]:
-    return {"eventRangeID": named(job, first), "eventStatus": status, **more}
+    place = {"objstoreID": 11} if status == "finished" else {}
+    return {"eventRangeID": named(job, first), "eventStatus": status, **place, **more}
 
 
 def zipped(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -50,9 +46,7 @@ def zipped(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"zipFile": {**told, **changes}, "eventRanges": list(items)}
 
 
-def test_a_zip_file_gets_a_row_and_its_ranges_are_finished(
-    form: Callable[..., Any], job: int, storage: StorageEndpoint
-) -> None:
+def test_a_zip_file_gets_a_row_and_its_ranges_are_finished(form: Callable[..., Any], job: int) -> None:
     told = form("updateEventRanges", version="1", eventRanges=[zipped(item(job, 1), item(job, 11))])
     assert told == {"StatusCode": 0, "Returns": [True, True], "Command": {}}
     row = JobFile.objects.get(job_id=job)
@@ -127,7 +121,7 @@ def test_each_item_is_answered_by_the_first_thing_that_is_wrong_with_it(form: Ca
     ],
 )
 def test_ranges_in_a_file_that_makes_no_sense_are_refused_and_others_of_the_call_are_booked(
-    form: Callable[..., Any], job: int, storage: StorageEndpoint, changes: dict[str, Any]
+    form: Callable[..., Any], job: int, changes: dict[str, Any]
 ) -> None:
     said = [zipped(item(job, 1), item(job, 11), **changes), zipped(item(job, 21), lfn="good.zip")]
     told = form("updateEventRanges", version="1", eventRanges=said)
@@ -137,14 +131,12 @@ def test_ranges_in_a_file_that_makes_no_sense_are_refused_and_others_of_the_call
 
 
 def test_a_list_in_the_place_of_a_file_is_refused(form: Callable[..., Any], job: int) -> None:
-    said = [{"zipFile": [], "eventRanges": [item(job, 1)]}, {"zipFile": {}, "eventRanges": 1}, zipped(item(job, 1))]
-    assert form("updateEventRanges", version="1", eventRanges=said)["Returns"] == [False, False, False]
+    said = [{"zipFile": [], "eventRanges": [item(job, 1)]}, {"zipFile": {}, "eventRanges": 1}]
+    assert form("updateEventRanges", version="1", eventRanges=said)["Returns"] == [False, False]
     assert rows() == [(7, 1, 25, S.SENT, job, 3)]
 
 
-def test_a_file_that_holds_no_range_of_its_job_gets_no_row(
-    form: Callable[..., Any], job: int, storage: StorageEndpoint
-) -> None:
+def test_a_file_that_holds_no_range_of_its_job_gets_no_row(form: Callable[..., Any], job: int) -> None:
     late = [zipped({"eventRangeID": named(job, 1, attempts=2), "eventStatus": "finished"}), zipped(item(job, 2))]
     told = form("updateEventRanges", version="1", eventRanges=late)
     assert told["Returns"] == [False, False]
@@ -186,7 +178,7 @@ def test_failures_are_kept_with_what_is_said_of_them(v1: Callable[..., Any], job
     assert Job.objects.get(pk=job).events == 0, "it has finished none"
 
 
-def test_lists_are_taken_as_such_by_v1(v1: Callable[..., Any], job: int, storage: StorageEndpoint) -> None:
+def test_lists_are_taken_as_such_by_v1(v1: Callable[..., Any], job: int) -> None:
     assert v1("update_event_ranges", event_ranges=[item(job, 1, objstoreID="11/1000")])["data"]["Returns"] == [True]
     block = Event.objects.get(min_event=1)
     assert (block.objstore_id, block.path_convention, block.zip_row_id) == (11, 1000, None)
@@ -237,6 +229,28 @@ def test_several_jobs_are_booked_by_one_call_and_each_has_its_own_file_of_a_name
     zips = dict(JobFile.objects.values_list("job_id", "id"))
     assert all(e.zip_row_id == zips[e.job_id] for e in Event.objects.filter(status=S.FINISHED))
     assert [Job.objects.get(pk=one).events for one in (job, *others)] == [10] * 5
+
+
+def test_a_range_whose_output_lies_nowhere_has_failed(form: Callable[..., Any], job: int) -> None:
+    said = [item(job, 1), item(job, 11, objstoreID=None), zipped(item(job, 21, objstoreID=None))]
+    told = form("updateEventRanges", version="1", eventRanges=said)
+    assert told["Returns"] == [True, False, True]
+    assert "item 1: it was reported as finished without a file" in told["errorDialog"]
+    assert rows() == [(7, 1, 10, S.FINISHED, job, 3), (7, 11, 20, S.FAILED, job, 3), (7, 21, 25, S.FINISHED, job, 3)]
+    assert Event.objects.get(min_event=11).error_code == 1137
+    assert Job.objects.get(pk=job).events == 15
+
+
+def test_ranges_that_a_consumer_has_begun_with_are_running(form: Callable[..., Any], job: int) -> None:
+    assert form("updateEventRanges", eventRanges=[item(job, 11, "running")])["Returns"] == [True]
+    begun = [(7, 1, 10, S.SENT, job, 3), (7, 11, 20, S.RUNNING, job, 3), (7, 21, 25, S.SENT, job, 3)]
+    assert rows() == begun
+    assert Job.objects.get(pk=job).ranges_reported_at is None, "it has processed none"
+    assert form("updateEventRanges", eventRanges=[item(job, 11, "running")])["Returns"] == [True]
+    assert rows() == begun
+    assert form("updateEventRanges", eventRanges=[item(job, 11)])["Returns"] == [True]
+    assert form("updateEventRanges", eventRanges=[item(job, 11, "running")])["Returns"] == [True], "it changes nothing"
+    assert Event.objects.get(min_event=11).status == S.FINISHED
 
 
 def test_other_peoples_jobs_are_unknown(
@@ -312,7 +326,7 @@ def test_a_report_of_very_many_ranges_is_booked_at_once(
     job = make_consumer()
     given(job, 20_000)
     said = [
-        {"eventRangeID": named(job, n, file=file), "eventStatus": "finished"}
+        {"eventRangeID": named(job, n, file=file), "eventStatus": "finished", "objstoreID": 11}
         for file in range(1, 21)
         for n in range(1, 1001, 2)
     ]
@@ -336,9 +350,7 @@ def test_a_body_that_cannot_be_read_is_a_clear_problem(
     assert rows() == [(7, 1, 25, S.SENT, job, 3)]
 
 
-def test_one_range_is_reported_alone(
-    form: Callable[..., Any], v1: Callable[..., Any], job: int, storage: StorageEndpoint
-) -> None:
+def test_one_range_is_reported_alone(form: Callable[..., Any], v1: Callable[..., Any], job: int) -> None:
     one = {"eventRangeID": named(job, 1), "eventStatus": "finished", "objstoreID": "11", "coreCount": "4"}
     assert form("updateEventRange", **one) == {"StatusCode": 0, "Command": "NULL"}
     assert Event.objects.get(min_event=1).objstore_id == 11

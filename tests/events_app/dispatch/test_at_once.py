@@ -19,7 +19,7 @@ from tests.events_app.ranges import TASK, given, insert, rows
 from tests.flow.threads import together
 from tests.locks import FOR_NO_KEY_UPDATE, waits
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("storage")]
 PILOT = Proof(site="SITE_A")
 
 
@@ -55,7 +55,10 @@ def test_reports_of_one_job_at_the_same_moment_lose_nothing(make_consumer: Calla
 
     def say(of: int) -> list[Account]:
         calls = [
-            [{"eventRangeID": f"{TASK}-{job}-7-{n}-10", "eventStatus": "finished"} for n in range(of + first, 401, 40)]
+            [
+                {"eventRangeID": f"{TASK}-{job}-7-{n}-10", "eventStatus": "finished", "objstoreID": 11}
+                for n in range(of + first, 401, 40)
+            ]
             for first in range(0, 40, 4)
         ]
         return [account(said, PILOT) for said in calls]
@@ -74,7 +77,13 @@ def test_reports_of_several_jobs_in_any_order_wait_for_each_other(make_consumer:
 
     def say(order: list[int]) -> None:
         for n in range(1, 101):
-            account([{"eventRangeID": f"{TASK}-{jobs[f]}-{f}-{n}-10", "eventStatus": "finished"} for f in order], PILOT)
+            account(
+                [
+                    {"eventRangeID": f"{TASK}-{jobs[f]}-{f}-{n}-10", "eventStatus": "finished", "objstoreID": 11}
+                    for f in order
+                ],
+                PILOT,
+            )
 
     together(*[partial(say, order) for order in ([0, 1, 2, 3], [3, 2, 1, 0])])
     assert [Job.objects.get(pk=job).events for job in jobs] == [100] * 4
@@ -86,7 +95,7 @@ def test_what_a_report_says_counts_for_blocks_as_they_are_when_it_is_its_turn(
     job = make_consumer()
     insert(RangeBlock(7, 1, 20, 10))
     given(job, 2)
-    said = [{"eventRangeID": f"{TASK}-{job}-7-11-10", "eventStatus": "finished"}]
+    said = [{"eventRangeID": f"{TASK}-{job}-7-11-10", "eventStatus": "finished", "objstoreID": 11}]
     cut = """
         WITH cut AS (
             INSERT INTO jedi_events (jeditaskid, datasetid, fileid, pandaid, event_offset, job_processid, def_min_eventid,

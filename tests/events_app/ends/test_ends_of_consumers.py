@@ -233,6 +233,41 @@ def test_a_range_that_is_released_keeps_its_attempts_where_only_failures_count(j
     assert (11, 20, S.READY, JOBSET, 1) in states(other)
 
 
+def test_ranges_that_were_fetched_ahead_of_one_that_hangs_keep_their_attempts(jobset_of: Make) -> None:
+    jobset = jobset_of(40)
+    works(jobset.first, 4, {1: FINISHED, 11: RangeReport(S.RUNNING)})
+    assert ends(jobset.first) == ("merging", "es_retry", 111)
+    assert states(jobset) == [
+        (1, 10, S.DONE, jobset.first, 3),
+        (11, 20, S.READY, JOBSET, 2),
+        (21, 40, S.READY, JOBSET, 3),
+    ]
+    check()
+
+
+def test_a_range_without_attempts_says_what_it_failed_with(jobset_of: Make) -> None:
+    jobset = jobset_of(30, attempts=1, rules="AP=1")
+    works(jobset.first, 3, {1: FINISHED, 11: RangeReport(S.FAILED, error_code=1220, error_diag="It ended with 7")})
+    assert ends(jobset.first) == ("merging", "partial", 112)
+    given_up = Event.objects.filter(status=S.FATAL).order_by("min_event")
+    assert list(given_up.values_list("error_code", "error_diag")) == [
+        (1220, "It ended with 7"),
+        (None, f"job {jobset.first} ended without a report on it"),
+    ]
+
+
+def test_a_job_does_not_say_what_ranges_failed_with_that_were_processed_after_that(jobset_of: Make) -> None:
+    jobset = jobset_of(20, attempts=2)
+    first, second = (RangeReport(S.FAILED, error_code=1220, error_diag=f"The command ended with {n}") for n in (7, 9))
+    works(jobset.first, 2, {1: first, 11: second})
+    ends(jobset.first)
+    follows = follower(jobset.first)
+    Job.objects.filter(pk=follows).update(status="running", fence=1)
+    works(follows, 2, {1: FINISHED, 11: second})
+    assert ends(follows) == ("failed", None, 118)
+    assert errors_in(vars(Job.objects.get(pk=follows)))[0].sentence == "The command ended with 9."
+
+
 def test_another_consumer_that_takes_nothing_is_not_needed_when_all_is_processed(jobset_of: Make) -> None:
     jobset = jobset_of()
     second, third = jobset.another(status="activated", fence=0, heartbeat_at=None), jobset.another()

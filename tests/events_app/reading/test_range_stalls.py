@@ -83,7 +83,7 @@ def test_why_asks_the_ranges_of_tasks_with_event_service_only(
     (gate,) = (one for one in answer["gates"] if one["name"] == "ranges")
     assert gate["sentence"] == (
         "143 ranges are ready, 50 are at 2 consumers, 40 are finished, 5 failed and will be tried again, "
-        "150 wait to be merged, 100 are merged, 12 have no attempt left"
+        "150 wait to be merged, 100 are merged, 12 have no attempt left; one of the consumers has reported no range for 9 h"
     )
     with django_assert_max_num_queries(16):
         text = reader.get(f"/tasks/{busy.task.id}/why/").content.decode()

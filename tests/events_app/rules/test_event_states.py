@@ -29,8 +29,8 @@ S = EventStatus
 
 ROWS = """
 ready sent cancelled fatal
-sent ready finished failed cancelled
-running ready cancelled
+sent ready running finished failed cancelled
+running ready finished failed cancelled
 finished done discarded cancelled
 done merged corrupted discarded cancelled
 merged cancelled
@@ -67,9 +67,8 @@ def test_what_is_merged_can_only_be_lost() -> None:
     assert EVENT_MOVES[S.MERGED] == {S.CANCELLED} and before(EventAct.LOSE) == PROCESSED
 
 
-def test_nothing_is_written_when_a_pilot_says_that_a_range_is_running() -> None:
-    assert S.RUNNING not in {move.after for move in EVENT_ACTS.values()}
-    assert EVENT_MOVES[S.RUNNING] == EVENT_MOVES[S.SENT]
+def test_that_a_range_is_running_changes_nothing_of_what_may_follow() -> None:
+    assert EVENT_MOVES[S.SENT] == EVENT_MOVES[S.RUNNING] | {S.RUNNING}
 
 
 def test_sets_of_states_agree() -> None:
@@ -105,4 +104,5 @@ def test_a_range_without_attempts_is_hopeless(status: EventStatus, attempts: int
 def test_a_released_range_loses_an_attempt_unless_only_failures_count(attempts: int, left: int, kept: int) -> None:
     assert attempts_after_release(attempts, only_failed_count=False) == left
     assert attempts_after_release(attempts, only_failed_count=True) == kept
+    assert attempts_after_release(attempts, only_failed_count=False, was_begun=False) == attempts
     assert attempts_of_retry(attempts) == left

@@ -81,6 +81,22 @@ def test_ranges_that_wait_for_the_first_pilot_make_no_progress_yet() -> None:
     assert ask(RangeFacts(counts([(R, 75)]), consumers=3, begun=1)).answer == "yes"
 
 
+@pytest.mark.parametrize(
+    ("silent", "consumers", "more"),
+    [
+        (None, 2, ""),
+        (599, 2, ""),
+        (2400, 2, "; one of the consumers has reported no range for 40 min"),
+        (7200, 1, "; the consumer has reported no range for 2 h"),
+    ],
+)
+def test_a_consumer_that_is_silent_is_said_to_be(silent: float | None, consumers: int, more: str) -> None:
+    gate = ask(RangeFacts(counts([(R, 5), (C, 4)]), consumers, 1, begun=consumers, silent=silent))
+    assert (gate.answer, gate.sentence) == ("yes", f"5 ranges are ready, 4 are at 1 consumer{more}")
+    done = ask(RangeFacts(counts([(D, 5)]), consumers, begun=consumers, silent=silent))
+    assert done.sentence == "of 5 ranges 5 wait to be merged", "none is at a consumer"
+
+
 def test_consumers_without_ranges_are_not_said_to_have_some() -> None:
     assert ask(RangeFacts(counts([(C, 4)]), 5, 2)).sentence == "no range is ready: 4 are at 2 consumers"
 

@@ -80,7 +80,6 @@ def test_items_of_a_zip_file_share_it() -> None:
         ({"eventRangeID": ID}, False, "eventStatus is None"),
         ({"eventRangeID": ID, "eventStatus": "weird"}, False, "known are finished, failed, fatal, running"),
         ({"eventRangeID": ID, "eventStatus": ["finished"]}, False, "eventStatus is ['finished']"),
-        ({"eventRangeID": ID, "eventStatus": "running"}, None, ""),
         ({"eventRangeID": ID, "eventStatus": "transferring"}, None, ""),
         ({**DONE, "objstoreID": -1}, False, "objstoreID is -1"),
         ({**DONE, "objstoreID": True}, False, "objstoreID is True"),
@@ -114,8 +113,24 @@ def test_a_bad_zip_file_refuses_its_items_alone(zip_file: Any, says: str) -> Non
     assert read_items([{"zipFile": ZIP, "eventRanges": "x"}]).answers == [False]
 
 
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        (["running", "finished"], [True, True]),
+        (["finished", "running"], [True, None]),
+        (["running", "running"], [True, None]),
+        (["running", "failed", "finished"], [True, True, False]),
+    ],
+)
+def test_how_a_range_ended_counts_more_than_that_it_is_running(words: list[str], answers: list[bool | None]) -> None:
+    found = read_items([{"eventRangeID": ID, "eventStatus": word} for word in words])
+    assert found.answers == answers
+    ended = next((word for word in words if word != "running"), "running")
+    assert {item.report.status.word for item in found.items} == {ended}
+
+
 def test_items_behind_the_greatest_number_are_ignored() -> None:
-    found = read_items([{"eventRangeID": ID, "eventStatus": "running"}] * MOST + [DONE])
+    found = read_items([{"eventRangeID": ID, "eventStatus": "transferring"}] * MOST + [DONE])
     assert found.answers == [None] * (MOST + 1) and not found.items
 
 

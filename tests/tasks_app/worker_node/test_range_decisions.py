@@ -9,7 +9,7 @@ import pytest
 from tasks_app.worker_node.pilot.errors import JobFailedError
 from tasks_app.worker_node.pilot.job import BadJobError
 from tasks_app.worker_node.pilot.lists_of_inputs import lists_in, write_lists
-from tasks_app.worker_node.pilot.range_book import MOST, MOST_IN_A_ZIP, Range, RangeBook
+from tasks_app.worker_node.pilot.range_book import BEGUN_AFTER_S, MOST, MOST_IN_A_ZIP, Range, RangeBook
 from tasks_app.worker_node.pilot.range_service import ZIP_EVERY_S, zip_every_s
 from tasks_app.worker_node.pilot.range_words import Failed, Finished, offer, said
 from tasks_app.worker_node.pilot.range_zips import member_name, pack
@@ -22,7 +22,7 @@ def some(count: int, first: int = 0) -> list[Range]:
 
 def take_all(book: RangeBook) -> list[Range]:
     taken = []
-    while one := book.hand_out():
+    while one := book.hand_out(0):
         taken.append(one)
     return taken
 
@@ -33,9 +33,9 @@ def test_twice_the_cores_are_fetched_ahead_and_more_only_when_half_of_them_are_g
     book.take_in(some(8))
     assert book.wanted(0) == 0
     for _ in range(3):
-        book.hand_out()
+        book.hand_out(0)
     assert book.wanted(1) == 0
-    book.hand_out()
+    book.hand_out(0)
     assert book.wanted(1) == 4
 
 
@@ -48,6 +48,21 @@ def test_quick_ranges_are_fetched_for_some_seconds_and_never_too_many() -> None:
     assert book.wanted(10**6) == 2
 
 
+def test_a_range_that_the_payload_has_had_for_a_minute_is_told_once() -> None:
+    book = RangeBook(1, 60, now=0)
+    book.take_in(some(4))
+    assert book.begun_in(0) is None
+    first, second, third = (book.hand_out(now) for now in (0, 5, 10))
+    assert first and second and third
+    assert book.begun_in(20) == BEGUN_AFTER_S - 20 and book.begun(20) == []
+    book.finished(Finished(first.id, "out"), 30)
+    assert book.begun_in(30) == BEGUN_AFTER_S - 25, "it is the second one now"
+    assert book.begun(5 + BEGUN_AFTER_S) == [second.id]
+    assert book.begun_in(5 + BEGUN_AFTER_S) == 5
+    book.failed(Failed(third.id, "ERR"))
+    assert book.begun_in(10**6) is None, "what waits has not begun"
+
+
 def test_an_empty_answer_and_a_soft_kill_end_the_fetching() -> None:
     book = RangeBook(1, 60, now=0)
     book.take_in(some(1))
@@ -58,7 +73,7 @@ def test_an_empty_answer_and_a_soft_kill_end_the_fetching() -> None:
     book = RangeBook(1, 60, now=0)
     book.take_in(some(2))
     book.stop()
-    assert book.over and book.hand_out() is None and book.wanted(0) == 0
+    assert book.over and book.hand_out(0) is None and book.wanted(0) == 0
 
 
 def test_outputs_wait_for_others_as_long_as_the_oldest_may_or_until_there_are_many() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import tarfile
 import urllib.parse
 import zlib
@@ -15,10 +16,17 @@ import pytest
 
 from tasks_app.worker_node.pilot import walls
 from tasks_app.worker_node.pilot.errors import Code
+from tasks_app.worker_node.pilot.job import parse_job
+from tasks_app.worker_node.pilot.range_book import BEGUN_AFTER_S
+from tasks_app.worker_node.pilot.range_calls import RangeCalls
+from tasks_app.worker_node.pilot.range_channel import NAME
+from tasks_app.worker_node.pilot.range_service import RangeService, RangeStore
+from tasks_app.worker_node.pilot.range_words import LONGEST, READY
+from tasks_app.worker_node.pilot.site_client import Client
 from tasks_app.worker_node.pilot.storage import place
 from tests.lacking import lacking
 from tests.tasks_app.worker_node.running import TELL, Pilots, address
-from tests.tasks_app.worker_node.site import LIMIT_S, Site
+from tests.tasks_app.worker_node.site import LIMIT_S, TOKEN, Site
 
 LINES = b"".join(b"%d\n" % number for number in range(1, 41))
 TAKE = urllib.parse.quote('sed -n "${FIRST_EVENT},${LAST_EVENT}p" %IN > out.txt')
@@ -136,6 +144,26 @@ def test_a_killed_pilot_loses_no_range_that_it_has_reported(site: Site, pilots: 
     kept = members(site, job)
     assert set(kept) == {f"out.{one}" for one in ids[:5]}, "what is reported is stored"
     assert site.ranges_of(job, "finished") == ids[:5]
+
+
+def test_a_range_that_the_payload_has_had_for_a_minute_is_told_to_have_begun(site: Site, tmp_path: Path) -> None:
+    number, ids = offer(site)
+    job = parse_job({"PandaID": number, "transformation": "event_command"})
+    calls = RangeCalls(Client(site.url, TOKEN), job, LIMIT_S, lambda command: None)
+    now = 0.0
+    service = RangeService(job, tmp_path, calls, RangeStore(tmp_path, 7, lambda: None), (), clock=lambda: now)
+    service.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as payload:
+        payload.settimeout(LIMIT_S)
+        payload.connect(str(tmp_path / NAME))
+        for later in (0.0, BEGUN_AFTER_S):
+            now = later
+            payload.send(READY.encode())
+            payload.recv(LONGEST)
+        site.wait(lambda: bool(site.ranges_of(number, "running")), "a report of the first range")
+    service.abandon()
+    assert site.ranges_of(number, "running") == ids[:1]
+    site.wait(service.close, "the end of its threads")
 
 
 def test_a_pilot_that_is_told_to_end_stores_what_is_finished(site: Site, pilots: Pilots) -> None:
