@@ -344,6 +344,7 @@ SPECTACULAR_SETTINGS = {
         "TransferStatus": "tasks_app.api.v2.choices.TRANSFER_STATUS",
         "TaskCommand": "tasks_app.api.v2.choices.TASK_COMMAND",
         "WorkflowState": "tasks_app.api.v2.choices.WORKFLOW_STATE",
+        "PackageStatus": "tasks_app.api.v2.choices.PACKAGE_STATUS",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -209,7 +209,7 @@ class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
         fields = ["id", "path", "software", "task_id", "boundary", "is_canceled", "is_held", "priority"]
 
 
-class FailureSerializer(serializers.Serializer[Any]):
+class PackageFailureSerializer(serializers.Serializer[Any]):
     """A job that had the package and failed: when, where and why."""
 
     job_id = serializers.IntegerField(source="id")
@@ -232,7 +232,7 @@ class PackageHistorySerializer(WorkflowPackageSerializer):
     """A package with its failures, oldest first, and what they count for."""
 
     status = serializers.ChoiceField(source="story.fact.status", choices=[one.value for one in PackageStatus])
-    history = FailureSerializer(source="story.failed_tries", many=True)
+    history = PackageFailureSerializer(source="story.failed_tries", many=True)
     restarts = LimitSerializer(source="story.limits", many=True)
 
     class Meta(WorkflowPackageSerializer.Meta):
