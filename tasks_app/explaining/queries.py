@@ -158,6 +158,9 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         staging=(staged := _staging(task, now)),
         from_tape=incoming_of(now, TransferKind.STAGE, task_id=task.id) if staged else NOTHING_COMES,
         incoming=incoming_of(now, TransferKind.COPY, task_id=task.id) if jobs[JobStatus.ASSIGNED] else NOTHING_COMES,
+        gathered=incoming_of(now, TransferKind.GATHER, task_id=task.id)
+        if jobs[JobStatus.TRANSFERRING]
+        else NOTHING_COMES,
         warned=task_moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",
     )
 

@@ -102,6 +102,9 @@ def explain(job: JobColumns, now: datetime) -> Why:
         incoming=incoming_of(now, TransferKind.COPY, job_id=job.id)
         if job.status == JobStatus.ASSIGNED
         else NOTHING_COMES,
+        gathered=incoming_of(now, TransferKind.GATHER, job_id=job.id)
+        if job.status == JobStatus.TRANSFERRING
+        else NOTHING_COMES,
         lacking=_lacking(job, site) if waits and site else Lacking(),
         not_begun=_not_begun(job, reached),
     )

@@ -110,6 +110,7 @@ class JobFacts:
     merging: str = ""
     outgoing: UnderWay = NOTHING
     incoming: Incoming = NOTHING_COMES
+    gathered: Incoming = NOTHING_COMES
     lacking: Lacking = field(default_factory=Lacking)
     not_begun: str = ""
 
@@ -290,6 +291,8 @@ def _outputs(facts: JobFacts) -> Gate:
         return Gate(name, title, "yes", "", "the job has finished", facts.since)
     if facts.status in _ENDING:
         code, said = _ENDING[J(facts.status)]
+        if held_up := facts.gathered.code(""):
+            return Gate(name, title, "no", held_up, facts.gathered.sentence("of its outputs"), facts.since)
         return Gate(name, title, "no", code, facts.merging or said.format(facts.outgoing.where), facts.since)
     said = f"the job is {facts.status}" if facts.status in JOB_FINAL else "the payload has not ended"
     return Gate(name, title, "not asked", "", said)

@@ -94,6 +94,8 @@ def by_running(facts: WhyFacts) -> Gate:
     moving = jobs.get("transferring", 0)
     if moving and not waiting and not started:
         sentence = f"its payloads have ended: {facts.outgoing.of_jobs(moving)}"
+        if held_up := facts.gathered.code(""):
+            return Gate("running", title, "no", held_up, f"{sentence}; {facts.gathered.sentence()}")
         return Gate("running", title, "no", job_refusal_codes.JOB_OUTPUT_MOVES, sentence)
     if ending and not waiting:
         return Gate(

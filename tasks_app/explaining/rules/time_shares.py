@@ -13,6 +13,8 @@ from tasks_app.domain.words import duration
 
 STANDS_OUT: Final = 0.25
 """Of all time: a wait of that share stands out where there is nothing to compare it with."""
+LEAST_WITHOUT_S: Final = 30.0
+"""Agents take seconds to make jobs and to end a task: that is not told."""
 NOT_TOLD: Final = 0.005
 """A part of less than that of all time, here and elsewhere, has no line."""
 FEWEST_PEERS: Final = 10
@@ -85,6 +87,22 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """Seconds since a task was submitted, until it ended or now, and in how many of them it had an open job."""
+
+    seconds: float
+    with_jobs: float
+
+    @property
+    def sentence(self) -> str:
+        """That it had no job for long; "" when it had one nearly always."""
+        without = self.seconds - self.with_jobs
+        if without < STANDS_OUT * self.seconds or without < LEAST_WITHOUT_S:
+            return ""
+        return f"It had no open job for {duration(without)} of {duration(self.seconds)}: see its timeline."
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """One part of the time: of all time in percent, in seconds a job, and in seconds a job of its peers (None: unknown).
 
@@ -115,6 +133,7 @@ class TimeSplit:
     shares: list[Share]
     bottleneck: Part | None
     sentence: str
+    without_jobs: str = ""
 
     def parts(self) -> list[Share]:
         """As the bar draws them."""
@@ -130,7 +149,7 @@ class TimeSplit:
         return ", ".join(f"{share.title} {share.width:.0f} %" for share in self.shares)
 
 
-def split(own: Measured, peers: Measured, whose: str, others: str) -> TimeSplit | None:
+def split(own: Measured, peers: Measured, whose: str, others: str, life: Life | None = None) -> TimeSplit | None:
     """Where the time of some jobs goes, against other jobs; None while no time has passed.
 
     whose, others   as in "{Its jobs} spend ... against ... of {jobs of other tasks of this kind}"
@@ -150,7 +169,12 @@ def split(own: Measured, peers: Measured, whose: str, others: str) -> TimeSplit 
             start += width
     longest = _bottleneck(own, known)
     return TimeSplit(
-        own.jobs, known.jobs if known else 0, shares, longest, _sentence(own, known, longest, whose, others)
+        own.jobs,
+        known.jobs if known else 0,
+        shares,
+        longest,
+        _sentence(own, known, longest, whose, others),
+        life.sentence if life else "",
     )
 
 
@@ -159,8 +183,16 @@ def _bottleneck(own: Measured, known: Measured | None) -> Part | None:
     beyond = {
         part: own.mean(part) - (known.mean(part) if known else 0.0) for part in Part if known or part is not Part.RUN
     }
+    if known and _fails_more(own, known):
+        return Part.FAILED
     longest = max(beyond, key=lambda part: beyond[part])
     return longest if beyond[longest] >= STANDS_OUT * own.mean_total else None
+
+
+def _fails_more(own: Measured, known: Measured) -> bool:
+    """Whether a quarter of all time went into failed attempts, and elsewhere less than half of that part: failures are quick."""
+    failed = own.mean(Part.FAILED) / own.mean_total
+    return failed >= STANDS_OUT and known.mean(Part.FAILED) < failed / 2 * known.mean_total
 
 
 def _sentence(own: Measured, known: Measured | None, part: Part | None, whose: str, others: str) -> str:
@@ -171,4 +203,7 @@ def _sentence(own: Measured, known: Measured | None, part: Part | None, whose: s
     spent = f"{whose} spent {duration(own.mean(part))} {TITLES[part]}"
     if known is None:
         return f"{spent}, {100 * own.mean(part) / own.mean_total:.0f} % of the time."
+    if part is Part.FAILED:
+        share, usual = (100 * one.mean(part) / max(one.mean_total, 1e-9) for one in (own, known))
+        return f"{whose} spent {share:.0f} % of the time in failed attempts; {others}: {usual:.0f} %."
     return f"{spent}; {others}: {duration(known.mean(part))}."

@@ -300,6 +300,8 @@ class WhyFacts:
     from_tape: Incoming = NOTHING_COMES
     incoming: Incoming = NOTHING_COMES
     """What is copied from tape for the task, and to where its jobs wait for it."""
+    gathered: Incoming = NOTHING_COMES
+    """What its jobs have made and is copied to where it is gathered."""
     warned: str = ""
     """What was doubted of it when it was submitted, and of its input; only of one that is done."""
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from tasks_app.domain.states import JOB_OPEN
 from tasks_app.explaining import time_split
-from tasks_app.explaining.rules.time_shares import PART_OF, Measured, Part, split
+from tasks_app.explaining.rules.time_shares import PART_OF, Life, Measured, Part, split
 from tasks_app.models import JobStatusLog, Task
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -52,8 +52,16 @@ def test_against_others_what_takes_longer_stands_out_and_not_what_is_usual() -> 
     few = of(Measured(10, {Part.PILOT: 6000, Part.RUN: 4000}), Measured(9, {Part.PILOT: 90_000}))
     assert few.bottleneck is Part.PILOT and few.peer_jobs == 0
     failing = of(Measured(10, {Part.FAILED: 9000, Part.RUN: 4000}), peers)
-    assert failing.bottleneck is Part.FAILED and "15 min in failed attempts" in failing.sentence
+    assert failing.bottleneck is Part.FAILED
+    assert failing.sentence == ("Its jobs spent 69 % of the time in failed attempts; in other tasks of this kind: 0 %.")
+    quick = of(Measured(10, {Part.FAILED: 15}), Measured(100, {Part.PILOT: 800, Part.RUN: 100}))
+    assert quick.bottleneck is Part.FAILED, "failures take less time than work"
     assert {share.part: share.peers_s for share in failing.shares}[Part.PILOT] == 600
+
+
+def test_time_without_any_job_is_told() -> None:
+    assert Life(440, 20).sentence == "It had no open job for 7 min of 7 min 20 s: see its timeline."
+    assert Life(440, 400).sentence == "" and Life(40, 15).sentence == ""
 
 
 def test_no_time_has_no_split() -> None:
@@ -104,6 +112,10 @@ def test_the_log_tells_where_a_tasks_time_goes(make_task: Make, make_job: Make) 
         Part.FAILED: (400, 0),
     }
     assert found.bottleneck is Part.FAILED
+    Task.objects.filter(pk=task.pk).update(creation_date=NOW - timedelta(seconds=1400))
+    task.refresh_from_db()
+    slow = time_split.of_task(task, NOW)
+    assert slow is not None and slow.without_jobs.startswith("It had no open job for 16 min 40 s of 23 min 20 s")
     later = time_split.of_task(task, NOW + timedelta(seconds=300))
     assert later is not None and {s.part: round(s.mean_s * 3) for s in later.shares}[Part.RUN] == 560
     assert time_split.of_task(make_task(**kind), NOW) is None

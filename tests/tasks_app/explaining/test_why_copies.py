@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -42,6 +43,11 @@ def job(make_job: Callable[..., Job], make_task: Callable[..., Task]) -> Job:
     return make_job(status="assigned", task_id=make_task(status="running").id)
 
 
+def no_seconds(text: str) -> str:
+    """Without how long ago something was, which differs from one answer to the next."""
+    return re.sub(r"\d+ s ago", "s ago", text)
+
+
 @pytest.fixture
 def why(
     api: Callable[..., Any], client: Client, make_user: Callable[..., User], job: Job
@@ -55,9 +61,10 @@ def why(
         (same,) = (one for one in of_task if one["name"] == "activated")
         assert same["code"] == gate["code"]
         said = gate["sentence"].replace(" of its input", "")
-        assert same["sentence"] == f"1 job waits for its input to be brought to the site; none is activated; {said}"
-        page = " ".join(client.get(f"/jobs/{job.id}/why/").content.decode().split())
-        assert gate["sentence"][1:] in page and ('<a href="/transfers/">Transfers</a>' in page) is (
+        whole = f"1 job waits for its input to be brought to the site; none is activated; {said}"
+        assert no_seconds(same["sentence"]) == no_seconds(whole)
+        page = no_seconds(" ".join(client.get(f"/jobs/{job.id}/why/").content.decode().split()))
+        assert no_seconds(gate["sentence"][1:]) in page and ('<a href="/transfers/">Transfers</a>' in page) is (
             "page Transfers" in gate["advice"]
         )
         return gate["code"], gate["sentence"]
@@ -168,6 +175,27 @@ def test_a_copy_that_fails_says_how_often_it_is_tried(
     assert why()[1].endswith("; the next attempt, number 2 of 3, is due now")
 
 
+def test_outputs_that_are_not_gathered_have_the_same_reasons(
+    api: Callable[..., Any], site: Storages, make_job: Callable[..., Job], make_task: Callable[..., Task]
+) -> None:
+    job = make_job(status="transferring", task_id=make_task(status="running").id)
+    site.dataset("lab.out", "A_DISK", ("f1", "f2"))
+    site.rule("B_DISK", ("f1", "f2"), TransferKind.GATHER, job_id=job.id, task_id=job.task_id)
+
+    def blocked(path: str, gate: str) -> tuple[str, str]:
+        (found,) = (one for one in api().get(f"/api/v2/{path}/why/").json()["gates"] if one["name"] == gate)
+        return found["code"], found["sentence"]
+
+    (site.root / "B_DISK").rename(site.root / "away")
+    site.turn()
+    code, sentence = blocked(f"jobs/{job.id}", "outputs")
+    assert code == "copy_storage_away"
+    assert sentence.startswith("2 files of its outputs have not arrived at B_DISK: the folder of B_DISK is not there")
+    code, sentence = blocked(f"tasks/{job.task_id}", "running")
+    assert code == "copy_storage_away"
+    assert "its payloads have ended" in sentence and "at B_DISK: the folder of B_DISK is not there" in sentence
+
+
 def test_a_file_that_nobody_has(site: Storages, job: Job, why: Callable[[], tuple[str, str]]) -> None:
     ask_for(site, job, files=("f1",))
     site.path("A_DISK", "f1").unlink()
@@ -205,7 +233,7 @@ def test_a_mover_that_is_paused_is_the_reason(site: Storages, job: Job, why: Cal
     assert code == "agent_paused" and "have not arrived at B_DISK: the agent mover is paused" in sentence
     Agent.objects.filter(name="mover").update(paused=False, last_ended_at=timezone.now() - timedelta(hours=1))
     code, sentence = why()
-    assert code == "agent_late" and "the agent mover ended its last pass 3600 s ago" in sentence
+    assert code == "agent_late" and "the agent mover ended its last pass s ago" in no_seconds(sentence)
 
 
 def test_the_reasons_cost_the_same_for_any_number_of_files(
