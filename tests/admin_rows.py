@@ -109,6 +109,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         queue=f"GONE_{n}", old="online", new="offline", by="ada", reason="<b>", at=NOW
     ),
     brokerage.StorageEndpoint: lambda n: brokerage.StorageEndpoint.objects.create(name=f"SE {n}", site_name="S"),
+    brokerage.StorageTrouble: lambda n: brokerage.StorageTrouble.objects.create(
+        endpoint=_endpoint(n), failures=n, since=NOW, last=NOW
+    ),
     brokerage.ResourceType: lambda n: brokerage.ResourceType.objects.create(name=f"TYPE{n}"),
     brokerage.WorkQueue: lambda n: brokerage.WorkQueue.objects.create(
         name=f"queue{n}", type="user", vo="test", order=n

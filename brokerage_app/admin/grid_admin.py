@@ -25,6 +25,7 @@ from brokerage_app.models import (
     Sample,
     Site,
     SoftwareTags,
+    StorageTrouble,
     UserCount,
     WorkerNode,
     WorkerNodeCpus,
@@ -72,6 +73,14 @@ class QueueStatusLogAdmin(LargeTableAdmin):
     search_fields = ["queue__exact", "id__exact"]
     search_help_text = "Queue name, or row number."
     ordering = ["-id"]
+
+
+@admin.register(StorageTrouble)
+class StorageTroubleAdmin(LargeTableAdmin):
+    list_display = ["endpoint_id", "failures", "since", "last"]
+    search_fields = ["endpoint_id__exact"]
+    search_help_text = "Storage endpoint."
+    ordering = ["pk"]
 
 
 @admin.register(LinkValue)
