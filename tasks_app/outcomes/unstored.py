@@ -55,19 +55,22 @@ told AS (
     ON CONFLICT (ddm_endpoint_name) DO UPDATE SET
         failures = excluded.failures + CASE WHEN t.last > %(now)s - %(forgotten)s THEN t.failures ELSE 0 END,
         since = CASE WHEN t.last > %(now)s - %(forgotten)s THEN t.since ELSE excluded.since END, last = excluded.last
-    RETURNING ddm_endpoint_name, failures, since)
-UPDATE storage_endpoints e SET closed_why = coalesce(h.says, ''),
+    RETURNING ddm_endpoint_name, failures)
+SELECT h.storage, coalesce(h.says, '') FROM told t JOIN hit h ON h.storage = t.ddm_endpoint_name
+ WHERE t.failures >= %(enough)s ORDER BY h.storage
+"""
+# Each UPDATE of endpoints, also of none, counts as a change of the grid, which wakes what waits: so only where there is one.
+_CLOSE = """
+UPDATE storage_endpoints e SET closed_why = c.says,
        closed_until = %(now)s + least(greatest(%(now)s - t.since, %(least)s), %(most)s)
-  FROM told t JOIN hit h ON h.storage = t.ddm_endpoint_name
- WHERE e.name = t.ddm_endpoint_name AND t.failures >= %(enough)s
+  FROM unnest(%(names)s::text[], %(says)s::text[]) c (name, says) JOIN storage_troubles t ON t.ddm_endpoint_name = c.name
+ WHERE e.name = c.name
 """
 _STORED = f"""
-WITH gone AS (
-    DELETE FROM storage_troubles WHERE ddm_endpoint_name IN (SELECT storage FROM ({_WRITTEN_BY}) written)
-    RETURNING ddm_endpoint_name)
-UPDATE storage_endpoints SET closed_until = NULL, closed_why = ''
- WHERE name IN (SELECT ddm_endpoint_name FROM gone) AND closed_until IS NOT NULL
+DELETE FROM storage_troubles WHERE ddm_endpoint_name IN (SELECT storage FROM ({_WRITTEN_BY}) written)
+RETURNING ddm_endpoint_name
 """
+_OPEN = "UPDATE storage_endpoints SET closed_until = NULL, closed_why = '' WHERE name = ANY(%s::text[])"
 
 
 def among(failures: Failures) -> list[int]:
@@ -77,16 +80,23 @@ def among(failures: Failures) -> list[int]:
 
 
 def note(cursor: psycopg.Cursor[Any], jobs: Sequence[int], now: datetime) -> None:
-    """Jobs that could not store their outputs. One statement, none without such jobs."""
+    """Jobs that could not store their outputs. One statement, two where a storage is closed, none without such jobs."""
     if jobs:
-        values = {"now": now, "forgotten": FORGOTTEN_AFTER, "least": LEAST, "most": MOST, "enough": IN_SUCCESSION}
-        cursor.execute(_NOTE, {**_of(jobs), **values})
+        cursor.execute(_NOTE, {**_of(jobs), "now": now, "forgotten": FORGOTTEN_AFTER, "enough": IN_SUCCESSION})
+        closed = cursor.fetchall()
+        if closed:
+            names, says = zip(*closed, strict=True)
+            values = {"names": texts(names), "says": texts(says), "now": now, "least": LEAST, "most": MOST}
+            cursor.execute(_CLOSE, values)
 
 
 def note_stored(cursor: psycopg.Cursor[Any], jobs: Sequence[int]) -> None:
     """Jobs that have stored their outputs: where they did, storage works. No statement while no storage is in trouble."""
     if jobs and _in_trouble():
         cursor.execute(_STORED, _of(jobs))
+        gone = sorted(name for (name,) in cursor.fetchall())
+        if gone:
+            cursor.execute(_OPEN, [gone])
 
 
 def _of(jobs: Sequence[int]) -> dict[str, Any]:
@@ -94,14 +104,17 @@ def _of(jobs: Sequence[int]) -> dict[str, Any]:
 
 
 def reopen(now: datetime) -> int:
-    """Storage whose time is over is tried again. Returns how many there were."""
+    """Storage whose time is over is tried again. Returns how many there were.
+
+    Nothing is written where there is none: each UPDATE of endpoints counts as a change of the grid, which wakes what waits.
+    """
     with hot_cursor() as cursor:
-        cursor.execute(
-            "UPDATE storage_endpoints SET closed_until = NULL, closed_why = '' WHERE closed_until <= %s", [now]
-        )
-        opened = cursor.rowcount
+        cursor.execute("SELECT name FROM storage_endpoints WHERE closed_until <= %s ORDER BY name", [now])
+        due = [name for (name,) in cursor.fetchall()]
+        if due:
+            cursor.execute(_OPEN, [due])
         cursor.execute("DELETE FROM storage_troubles WHERE last < %s", [now - FORGOTTEN_AFTER])
-    return opened
+    return len(due)
 
 
 def _in_trouble() -> frozenset[str]:

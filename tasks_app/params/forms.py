@@ -11,7 +11,7 @@ WAYS = Form(
     "give one or more of direct, root, davs, file and fax, separated by commas",
 )
 TIME = Moment("", "give a time in UTC such as 2031-05-06 07:08:09")
-SERVER = Address(r"(https?://.*)?", "it is not a valid address, such as https://server.example:8443")
+SERVER = Address(r"((https?|file)://.*)?", "it is not a valid address, such as https://server.example:8443")
 UNIT_OF_DISK = tuple(
     f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
 )

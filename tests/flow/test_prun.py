@@ -55,6 +55,7 @@ echo merged $# > "$out"
 def site(settings: Any, tmp_path: Path) -> Path:
     """This machine as a site, with two queues more, and a folder of sandboxes that jobs can reach without a web server."""
     settings.JEDI_SANDBOXES = tmp_path / "kept"
+    Path(settings.JEDI_STORAGE).mkdir(parents=True, exist_ok=True)
     local = ensure_local_site(tmp_path / "storage", slots=2)
     endpoint = local.endpoints.get().endpoint
     add_queue("BAD", status="offline")  # a task excludes it

@@ -37,7 +37,8 @@ class Command(Suggesting):
         parser.add_argument("--logs", action="store_true", help="also copy the log archives")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        workflow = Workflow.objects.filter(container=f"{options['task'].rstrip('/')}/").first()
+        name = options["task"].replace("\0", "").rstrip("/")
+        workflow = Workflow.objects.filter(container=f"{name}/").first()
         task = None if workflow else task_named(options["task"], self.stderr)
         folder = options["to"] or Path(f"task-{task.id}" if task else f"workflow-{workflow.pk if workflow else ''}")
         types = ("output", "log") if options["logs"] else ("output",)

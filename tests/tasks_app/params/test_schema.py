@@ -222,7 +222,7 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"cliParams": "a\x00b"}, "cliParams", "characters"),
         ({"sourceURL": "http://[x"}, "sourceURL", "pattern"),
         ({"sourceURL": "http://a\u2100b"}, "sourceURL", "pattern"),
-        ({"sourceURL": "file:///etc"}, "sourceURL", "pattern"),
+        ({"sourceURL": "gopher://server.example"}, "sourceURL", "pattern"),
         ({"sourceURL": "server.example"}, "sourceURL", "pattern"),
         ({"cliParams": "a\ud800b"}, "cliParams", "characters"),
     ],
