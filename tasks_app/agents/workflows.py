@@ -14,7 +14,7 @@ from tasks_app.workflows.dropping import remove_canceled, with_canceled_files
 LIMIT = 50
 
 
-@agent("workflows", every="1m", title="Removes files of dropped packages whose jobs have ended, and mails failures")
+@agent("workflows", every="1m", title="Cleans up after dropped packages and mails failures")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Remove what has come back of the workflows that have something dropped, and leave mails on failures of packages."""
     now = now or timezone.now()

@@ -22,7 +22,7 @@ from tasks_app.drawing.spans import Lane, Logged, Moment, Span, View
 from tasks_app.models import Command, Job, JobStatusLog, ScoutReport, Task, TaskStatusLog, UsualDuration
 from tasks_app.web.help import machines
 
-MOST_QUERIES = 13
+MOST_QUERIES = 14
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 Make = Callable[..., Any]
