@@ -110,7 +110,7 @@ COPY_WITHOUT_DISK: Final = code(
 )
 COPY_WITHOUT_SOURCE: Final = code(
     "copy_without_source",
-    "No replica of an input file can be read",
+    "No replica of a file can be read",
     "data",
     "site",
     "Allow reading from a storage that has the file, or put the file back; copies are on the page Transfers.",
@@ -131,14 +131,14 @@ COPY_STORAGE_AWAY: Final = code(
 )
 COPY_NO_ROOM: Final = code(
     "copy_no_room",
-    "Storage has no room for the input",
+    "Storage has no room for the files",
     "data",
     "site",
     "Free space at the storage; copies then go on by themselves, see the page Transfers.",
 )
 COPY_FAILS: Final = code(
     "copy_fails",
-    "Copies of the input fail",
+    "Copies of files fail",
     "data",
     "site",
     "Mend what the error says before the last attempt; all errors are on the page Transfers.",
