@@ -34,14 +34,18 @@ STARVED_PERCENT: Final = 1.0
 """Smaller shares are not watched: one large job more or less is half of them."""
 
 
+def is_spike(failed: int, percent: float, usual: float) -> bool:
+    """Whether so many failed jobs, in percent of those that ended, are clearly more than usual (0 where that is not known)."""
+    clearly = max(SPIKE_PERCENT, SPIKE_TIMES * usual, usual + SPIKE_POINTS)
+    return failed >= SPIKE_FAILED and percent >= clearly
+
+
 def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
     """Sites, and the grid, where many more jobs fail than in the same hour last week, or than over the last day."""
     found = []
     for rate in rates:
         ended = rate.finished + rate.failed
         percent = 100 * rate.failed / ended if ended else 0.0
-        if rate.failed < SPIKE_FAILED or percent < SPIKE_PERCENT:
-            continue
         week, day = rate.week_finished + rate.week_failed, rate.day_finished + rate.day_failed
         if week >= BASE_ENDED:
             usual, when = 100 * rate.week_failed / week, "same hour last week"
@@ -49,7 +53,7 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
             usual, when = 100 * rate.day_failed / day, "previous 24 h"
         else:
             usual, when = 0.0, ""
-        if percent < max(SPIKE_TIMES * usual, usual + SPIKE_POINTS):
+        if not is_spike(rate.failed, percent, usual):
             continue
         where = f"At {rate.site}" if rate.site else "On the whole grid"
         text = sentence(

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from jedisite.vocabulary.words import on_one_line, plural, shortened
 from tasks_app.attention.rules.findings import address
-from tasks_app.attention.rules.site_rules import BASE_ENDED, SPIKE_FAILED, SPIKE_PERCENT, SPIKE_POINTS, SPIKE_TIMES
+from tasks_app.attention.rules.site_rules import BASE_ENDED, is_spike
 from tasks_app.domain import words
 from tasks_app.domain.fingerprints import normalised
 from tasks_app.shifts.rules.shift_facts import (
@@ -116,10 +116,7 @@ def worse(rates: Iterable[RateFact]) -> list[RateFact]:
     """The sites at which clearly more jobs fail than in the day before, most failures first."""
     found = []
     for rate in rates:
-        percent, usual = _percent(rate.finished, rate.failed), usually(rate)
-        if rate.failed < SPIKE_FAILED or percent < SPIKE_PERCENT:
-            continue
-        if usual is None or percent >= max(SPIKE_TIMES * usual, usual + SPIKE_POINTS):
+        if is_spike(rate.failed, _percent(rate.finished, rate.failed), usually(rate) or 0.0):
             found.append(rate)
     return sorted(found, key=lambda rate: (-rate.failed, rate.site))
 
