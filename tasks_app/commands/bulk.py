@@ -249,7 +249,7 @@ def _sorted_out(
 
 def _grouped(refused: Mapping[int, WhyNot], missing: Iterable[int] = ()) -> list[Refused]:
     groups: dict[tuple[str, str], list[int]] = {}
-    for task_id, why in refused.items():
+    for task_id, why in sorted(refused.items()):
         groups.setdefault((why.kind, why.words), []).append(task_id)
     gone = tuple(missing)
     if gone:
