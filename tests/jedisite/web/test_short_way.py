@@ -12,6 +12,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from django.test import RequestFactory
+from django.urls import set_script_prefix
 
 from jedisite.web.short_way import Handler
 from tasks_app.models import Job
@@ -55,6 +56,13 @@ def answer(handler: WSGIHandler, token: str, path: str, data: bytes, more: dict[
     body = b"".join(response)
     response.close()
     return got[0], got[1], body
+
+
+@pytest.fixture(autouse=True)
+def own_name_stays() -> Iterator[None]:
+    """A request below another name leaves that name before all addresses that its thread makes afterwards."""
+    yield
+    set_script_prefix("/")
 
 
 @pytest.fixture(autouse=True)
