@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,11 +20,14 @@ from tasks_app.inputs.file_groups import releases_blocks
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.removed_files import all_removed
 from tasks_app.inputs.rules.bunches import bunch_in_words
-from tasks_app.inputs.rules.selection import why_none
+from tasks_app.inputs.rules.selection import select, why_none
+from tasks_app.inputs.used_files import KEY as SKIPS_USED
+from tasks_app.inputs.used_files import all_are_used, processed_by
 from tasks_app.models import Dataset
 from tasks_app.models.dataset import INPUT_TYPES, TO_BE_FED
 from tasks_app.params import clientwords
 from tasks_app.params.dataset_attributes import Attributes
+from tasks_app.params.kinds import names_of
 
 LOOKED_AT = 50_000
 """In so many files it is looked up which pattern takes none of them."""
@@ -81,6 +85,8 @@ def why_nothing(task: Feeding, masters: list[Dataset]) -> str:
     """Why there is no input: it was removed, the dataset has no files, or none that the task takes."""
     if removed := all_removed([task.id]):
         return removed[task.id]
+    if used := _all_used(task, [dataset for dataset in masters if dataset.type == "input"]):
+        return used
     for dataset in masters:
         with suppress(UnknownDatasetError):
             if dataset.type == "input" and (there := data_management().describe(dataset.name).files):
@@ -91,6 +97,22 @@ def why_nothing(task: Feeding, masters: list[Dataset]) -> str:
         does = "does" if len(masters) == 1 else "do"
         return f"the input {names}{more} {does} not exist, and the task has no other (ignoreMissingInDS)"
     return "the primary input dataset is empty"
+
+
+def _all_used(task: Feeding, masters: list[Dataset]) -> str:
+    """Why the task has no input where other tasks have processed all that it selects; "" when that is not the cause."""
+    others = [int(name) for name in names_of(task.raw.get(SKIPS_USED))]
+    selected: set[str] = set()
+    with suppress(UnknownDatasetError):
+        if not others or sum(data_management().describe(row.name).files for row in masters) > LOOKED_AT:
+            return ""
+        for row in masters:
+            wishes = input_wishes.wanted(task, row, is_sliced=False)
+            wishes = replace(wishes, used=frozenset(), most_files=None, most_events=None)
+            pages = select(data_management().list_files(row.name, LOOKED_AT), wishes)
+            selected.update(file.lfn for page in pages for file in page)
+    key = clientwords.option_of(SKIPS_USED, task.raw) if clientwords.is_from_client(task.raw) else SKIPS_USED
+    return all_are_used(selected, [row.name for row in masters], processed_by(others), key)
 
 
 def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
@@ -112,7 +134,7 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
         for key in ("include", "exclude", "files", "offset")
         if item.get(key) not in (None, "", 0, clientwords.ADDED)
     ]
-    keys += ["skipFilesUsedBy"] if task.raw.get("skipFilesUsedBy") else []
+    keys += [SKIPS_USED] if task.raw.get(SKIPS_USED) else []
     said = ", ".join(clientwords.option_of_input(item, key, task.raw) for key in keys)
     return f"{whose} selected by the task's options for it{f' ({said})' if said else ''}{such}"
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from jedisite.vocabulary.words import sentence
 from tasks_app.ddm import data_management
-from tasks_app.ddm.base import FileInfo
+from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.rules.event_numbers import why_not_cut
+from tasks_app.inputs.rules.event_warnings import asked_by_events, event_warning
 from tasks_app.models import Dataset
 from tasks_app.params.event_service import FINE, RULE, SWITCH, kind_of
 from tasks_app.params.faults import Faults, join_path
@@ -19,6 +20,9 @@ from tasks_app.refining.layout import datasets_of
 CHOOSING: Final = ("nFiles", "nEvents", "skipFilesUsedBy", "loadXML", "useInFilesWithNewAttemptNr")
 OF_ITEM: Final = ("files", "include", "exclude", "offset", "random")
 """With these a task takes some files of a dataset only: which ones is seen when it is fed."""
+
+MOST_COUNTED: Final = 5000
+"""Files of which the door counts those without a number of events."""
 
 
 class EventsUnknownError(RuntimeError):
@@ -58,3 +62,28 @@ def check_numbers(params: TaskParams) -> None:
     if found and (why := why_not_cut(*found, said, leaves_short=params.flag("skipShortInput"))):
         faults.add("nEventsPerInputFile" if said else join_path(item.where, "dataset"), RULE, sentence(why))
     faults.raise_if_any()
+
+
+def doubts(params: TaskParams) -> list[str]:
+    """What a task whose jobs are made by events is told of files without a number of events, when it is submitted.
+
+    Of a task that takes some files of a dataset only: when no file has a number. Many files are left to the feeder.
+    """
+    raw = dict(params.raw)
+    item = next((one for one in params.items if one.is_template and one.param_type == "input"), None)
+    if not (asked := asked_by_events(raw)) or item is None or kind_of(params) in (SWITCH, FINE):
+        return []
+    datasets, known = datasets_of(item, params), data_management()
+    if known.short_of_events(datasets, None) is None:
+        return []
+    try:
+        if sum(known.describe(name).files for name in datasets) > MOST_COUNTED:
+            return []
+        events = [file.events for name in datasets for page in known.list_files(name) for file in page]
+    except UnknownDatasetError:
+        return []  # it may come, and is looked at when the task is fed
+    chooses = any(params.given(name) for name in CHOOSING) or any(item.raw.get(name) for name in OF_ITEM)
+    if chooses and any(events):
+        return []
+    said = event_warning(asked, len(events), sum(not one for one in events), raw)
+    return [sentence(said)] if said else []

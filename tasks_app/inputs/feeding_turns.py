@@ -138,7 +138,7 @@ def _doubts(task: Feeding, masters: list[Dataset]) -> list[str]:
     files_in_all = counted["all"]
     said = (
         block_warning(blocks, files_in_all, counted["no_block"]),
-        event_warning(events, files_in_all, counted["no_events"]),
+        event_warning(events, files_in_all, counted["no_events"], task.raw),
     )
     return [one for one in said if one]
 

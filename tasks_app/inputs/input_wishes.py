@@ -9,6 +9,7 @@ from tasks_app.configured.site_limits import most_records
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 from tasks_app.inputs.preprocessed import params_of
 from tasks_app.inputs.rules.selection import Wanted, names_given, patterns
+from tasks_app.inputs.used_files import processed_by
 from tasks_app.lifecycle.attempts import DEFAULT_ATTEMPTS
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
@@ -117,7 +118,7 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
         aligned_to=task.rule.get_int("NE") if aligned else None,
         offset=given.offset,
         sample=str(dataset.id) if "rd" in given else None,
-        used=_used_by(task.raw.get("skipFilesUsedBy"), dataset) if dataset.master_id is None else frozenset(),
+        used=_used_by(task.raw.get("skipFilesUsedBy")) if dataset.master_id is None else frozenset(),
         taken=taken,
         with_taken=is_sliced,
         most_files=most_files,
@@ -204,12 +205,6 @@ def _produced(parent_id: int, dataset: Dataset) -> frozenset[str]:
     return frozenset(files.values_list("lfn", flat=True))
 
 
-def _used_by(tasks: Any, dataset: Dataset) -> frozenset[str]:
-    """Names of files that other tasks have processed whole: all of their records are finished."""
-    ids = [int(name) for name in names_of(tasks)]
-    if not ids:
-        return frozenset()
-    files = File.objects.filter(task_id__in=ids, type__in=INPUT_TYPES)
-    done = set(files.filter(status=FileStatus.FINISHED).values_list("task_id", "dataset_id", "lfn"))
-    left = set(files.exclude(status=FileStatus.FINISHED).values_list("task_id", "dataset_id", "lfn"))
-    return frozenset(lfn for _, _, lfn in done - left)
+def _used_by(tasks: Any) -> frozenset[str]:
+    """Names of files that other tasks have processed whole."""
+    return frozenset(lfn for _, lfn in processed_by(int(name) for name in names_of(tasks)))

@@ -204,8 +204,8 @@ def warnings_of(task_id: int) -> str:
     ):
         if reason.startswith(WARNED):
             said.append(reason.removeprefix(WARNED))
-        elif warning := reason.partition(_READ_AND_WARNED)[2]:
-            said.append(sentence(warning))
+        elif (warning := sentence(reason.partition(_READ_AND_WARNED)[2])) and warning not in " ".join(said):
+            said.append(warning)
     return " ".join(said)
 
 

@@ -25,7 +25,7 @@ from tasks_app.ddm.local_storage import nearest_data
 from tasks_app.ddm.rules.database_releases import LATEST, latest_of
 from tasks_app.domain.scopes import without_scope
 from tasks_app.domain.source_labels import ANALYSIS_LABELS, TESTED_LABELS
-from tasks_app.inputs import data_rights, event_inputs, makers
+from tasks_app.inputs import data_rights, event_inputs, makers, used_files
 from tasks_app.inputs.rules.selection import why_none
 from tasks_app.inputs.slices import SEQUENCE
 from tasks_app.models import Dataset, File, PlannedOutput, Task
@@ -146,6 +146,7 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent
         found.take(lambda: _check_patterns(params))
     found.take(lambda: _check_files(params))
     found.take(lambda: event_inputs.check_numbers(params))
+    found.take(lambda: used_files.check_left(params))
     found.raise_if_any()
 
 

@@ -15,7 +15,7 @@ from jedisite.vocabulary.words import sentence
 from tasks_app.domain.lines import URGENT
 from tasks_app.domain.source_labels import LABELS_FOR_ALL
 from tasks_app.domain.task_commands import TaskCommand
-from tasks_app.inputs import data_rights, nothing_new
+from tasks_app.inputs import data_rights, event_inputs, nothing_new
 from tasks_app.lifecycle import rights, serials, standing, task_moves
 from tasks_app.lifecycle.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
@@ -236,6 +236,7 @@ def submit(
         return Submitted(decision.task_id, decision)
     warnings += faults.take(lambda: rehearse(params, task, place=True)) or []
     _check_data(params, user, caller, parent_id, faults)
+    warnings += faults.take(lambda: event_inputs.doubts(params)) or []
     sandboxes.claim(user, params.raw)
     if no := sandboxes.refusal(user, params.raw):
         faults.add("jobParameters", "sandbox", sentence(no))

@@ -17,7 +17,6 @@ from tasks_app.ddm.base import SITE, Maker
 from tasks_app.explaining.queries import facts_of
 from tasks_app.explaining.rules.answers import first_no
 from tasks_app.explaining.rules.gates import walk
-from tasks_app.lifecycle import task_moves
 from tasks_app.models import CatalogueFile, Dataset, JobFile, JobParams
 from tasks_app.outcomes.recovery import recover
 from tasks_app.submission import command_queue
@@ -300,24 +299,6 @@ def test_a_task_that_asks_for_luminosity_blocks_is_warned_of_files_without(
     drive(Pilot())
     why = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
     assert why is not None and (why.code == "task_done_and_warned") is bool(warning)
-
-
-@pytest.mark.parametrize(
-    ("known", "warning"),
-    [
-        (0, "None of the 3 input files has a number of events: nEventsPerJob has no effect."),
-        (1, "2 of 3 input files have no number of events: nEventsPerJob counts them as without events."),
-        (3, ""),
-    ],
-)
-def test_a_task_whose_jobs_are_made_by_events_is_warned_of_files_without(known: int, warning: str) -> None:
-    add_dataset(A, 3 - known)
-    add_files(A, [5, 6, 7][:known], events=30)
-    made = submit(parameters("lab.t", reads(A), nEventsPerJob=10))
-    refiner.run()
-    feeder.run()
-    assert warning.rstrip(".").lower() in task_moves.warnings_of(made).lower()
-    assert bool(task_moves.warnings_of(made)) is bool(warning)
 
 
 def test_groups_are_released_one_by_one_as_their_files_come() -> None:

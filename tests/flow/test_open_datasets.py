@@ -15,6 +15,9 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
 from tasks_app.inputs.registering import register_container
 from tasks_app.models import CatalogueDataset, Dataset, File, TaskStatusLog
+from tasks_app.params.faults import ParamErrors
+from tasks_app.params.schema import parse
+from tasks_app.submission.known_names import check_inputs
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -280,6 +283,53 @@ def test_files_that_another_task_has_processed_are_left_out(given: Callable[[int
     second = submit(parameters("lab.u", reads("lab.in"), nFilesPerJob=1, nFiles=2, skipFilesUsedBy=given(first)))
     drive(Pilot())
     assert [f.lfn for f in files(second)] == ["lab.in.00002", "lab.in.00003"]
+
+
+def again(name: str, first: int, **more: Any) -> dict[str, Any]:
+    """A task that leaves out what another one has processed."""
+    return parameters(name, reads("lab.in", **more.pop("item", {})), nFilesPerJob=1, skipFilesUsedBy=[first], **more)
+
+
+def test_a_task_whose_files_another_one_has_all_processed_is_refused_at_the_door() -> None:
+    add_dataset("lab.in", 5)
+    first = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, nFiles=3))
+    drive(Pilot())
+
+    def refused(**more: Any) -> str:
+        with pytest.raises(ParamErrors) as caught:
+            check_inputs(parse(again("lab.u", first, **more)), "ada", None)
+        assert [error.field for error in caught.value.errors] == ["skipFilesUsedBy"]
+        return str(caught.value.errors[0].message)
+
+    none = "skipFilesUsedBy leaves none. To process them again, give no skipFilesUsedBy."
+    said = refused(item={"include": "0000[0-1]"})
+    assert said == f"Task {first} has processed both selected files of lab.in already: {none}"
+    assert f"{first} has processed the only selected file of lab.in" in refused(item={"files": ["lab.in.00002"]})
+    assert "all 3 selected files" in refused(item={"exclude": "0000[34]"}, nFiles=1, waitInput=True)
+    client = again("lab.u", first, processingType="panda-client-1.5", item={"include": "00000"})
+    with pytest.raises(ParamErrors, match="--skipFilesUsedBy leaves none"):
+        check_inputs(parse(client), "ada", None)
+    for left in ({}, {"item": {"include": "0000[23]"}}, {"item": {"include": "00000"}, "allowEmptyInput": True}):
+        check_inputs(parse(again("lab.u", first, **left)), "ada", None)
+    CatalogueDataset.objects.update(open=True)
+    check_inputs(parse(again("lab.u", first, item={"include": "00000"})), "ada", None)  # more files may come
+
+
+@pytest.mark.parametrize(("more", "ends"), [({}, "broken"), ({"allowEmptyInput": True}, "done")])
+def test_a_task_that_finds_all_of_its_files_processed_when_it_reads_them_says_by_whom(
+    more: dict[str, Any], ends: str
+) -> None:
+    """Its offset leaves out the others: what that leaves is seen when the input is read."""
+    add_dataset("lab.in", 4)
+    first = submit(parameters("lab.t", reads("lab.in", include="0000[23]"), nFilesPerJob=1))
+    drive(Pilot())
+    made = submit(again("lab.u", first, item={"offset": 2}, nFiles=1, **more))
+    refiner.run()
+    feeder.run()
+    said = f"task {first} has processed both selected files of lab.in already: skipFilesUsedBy leaves none"
+    assert said in (task(made).error_dialog or "")
+    drive(Pilot())
+    assert (status(made), jobs(made)) == (ends, [])
 
 
 def test_the_number_of_files_is_that_of_the_task_and_not_of_each_of_its_datasets() -> None:
