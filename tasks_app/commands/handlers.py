@@ -14,7 +14,6 @@ from typing import Any, Final
 from jedisite.vocabulary.words import plural
 from tasks_app.domain.accepting import rests_in
 from tasks_app.domain.killcodes import Kill
-from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TaskCommand
 from tasks_app.generation import nuclei
@@ -35,13 +34,12 @@ NO_RESULT: Final = "no input has been processed yet: the task will end failed un
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command to be carried out: its name, who gave it and why, its parameters, and the limits on retries."""
+    """A command to be carried out: its name, who gave it and why, and its parameters."""
 
     name: str
     by: str
     comment: str
     parameters: dict[str, Any] = field(default_factory=dict)
-    limits: RetryLimits = field(default_factory=RetryLimits)
     now: datetime | None = None
 
     @property
@@ -146,7 +144,7 @@ def increase_attempts(task: Task, order: Order) -> str:
     subjobs = subjobs_in(order.parameters)
     opened = file_moves.give_attempts(task.id, more, subjobs)
     if not opened:
-        raise command_queue.CommandRefusedError(attempts.none_used_up(task.id))
+        raise command_queue.CommandRefusedError(attempts.none_used_up(task.id, subjobs))
     each = " each" if opened > 1 else ""
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
     sentence += nothing_new.lost_at_work(task.id)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import structlog
 from django.db import transaction
 
-from brokerage_app.grid.configured import configuration
 from jedisite.agents.passes import owner
 from jedisite.agents.turns import TurnTooLongError, turn
 from jedisite.processes.logs import sentence_of
 from jedisite.vocabulary.words import plural
 from tasks_app.commands import handlers, rerun  # noqa: F401 - its functions declare which commands they carry out
 from tasks_app.commands.handlers import HANDLERS, Order
-from tasks_app.domain.retry_limits import RetryLimits
 from tasks_app.domain.states import JOB_OPEN, JOB_QUEUED, JobStatus, TaskStatus
 from tasks_app.domain.task_commands import TASK_DOING, TaskCommand
 from tasks_app.lifecycle import claims, file_moves, task_moves
@@ -48,7 +45,7 @@ def obey_next() -> bool:
     task = Task.objects.select_for_update().get(pk=command.task_id)
     try:
         with transaction.atomic():  # a refused command leaves nothing behind
-            order = _order_of(command, task)
+            order = _order_of(command)
             if not order.parameters.get(FOLLOWS):
                 command_queue.check_command(task, command.name, order.parameters)
             with turn(ME, task.id):
@@ -62,31 +59,14 @@ def obey_next() -> bool:
     return True
 
 
-def _order_of(command: Command, task: Task) -> Order:
-    return Order(command.name, command.owner, command.comment, command.parameters or {}, retry_limits(task))
-
-
-def retry_limits(task: Task) -> RetryLimits:
-    """The hard limits of retries for the label and VO of a task, of the configuration (component retry_task)."""
-    found, label, vo = configuration(), task.prod_source_label or "", task.vo or ""
-
-    def read(key: str) -> Any:
-        return found.get("retry_task", key, label, vo=vo)
-
-    return RetryLimits(
-        task_attempts=read("TASK_MAX_ATTEMPT"),
-        failed_score_hours=read("MAX_FAILED_HEP_SCORE_HOURS"),
-        failed_score_rate=read("MAX_FAILED_HEP_SCORE_RATE"),
-        job_failure_rate=read("MAX_JOB_FAILURE_RATE"),
-        file_attempts=read("JOB_MAX_ATTEMPT"),
-        min_cpu_efficiency=read("MIN_CPU_EFFICIENCY"),
-    )
+def _order_of(command: Command) -> Order:
+    return Order(command.name, command.owner, command.comment, command.parameters or {})
 
 
 def _last_order(task: Task, name: TaskCommand) -> Order:
     """The command that a task is in the midst of; one without parameters when it has no command of the kind."""
     command = Command.objects.filter(task=task, name=name, status="done").order_by("-id").first()
-    return _order_of(command, task) if command else Order(name, ME, "")
+    return _order_of(command) if command else Order(name, ME, "")
 
 
 def obey_again(now: datetime) -> None:

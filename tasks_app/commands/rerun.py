@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from jedisite.agents.passes import kick
@@ -12,10 +11,8 @@ from jedisite.vocabulary.words import plural
 from tasks_app.commands.handlers import Order, carries_out, increase_attempts
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.domain import attempt_refusal_codes
-from tasks_app.domain.retry_limits import RetryFacts, refusal
 from tasks_app.domain.states import TASK_FINAL, DatasetStatus, TaskStatus
 from tasks_app.domain.task_commands import MORE_ATTEMPTS_IN, TaskCommand
-from tasks_app.domain.units import JOB_SCORE_HOURS, TELLS_EFFICIENCY
 from tasks_app.inputs import nothing_new
 from tasks_app.inputs.released_files import release_scouts_again
 from tasks_app.lifecycle import attempts, dataset_moves, file_moves, job_hooks, serials, task_moves
@@ -24,7 +21,7 @@ from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, LONG_AGO, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.outcomes import partial_files
 from tasks_app.params.command_parameters import subjobs_in
-from tasks_app.submission import command_queue
+from tasks_app.submission import command_queue, limited_retries
 from tasks_app.submission.storing import register_outputs
 
 MOST_KEPT = 3
@@ -37,10 +34,6 @@ _HOPELESS = (
     TaskStatus.TOABORT,
     TaskStatus.TOBROKEN,
     TaskStatus.ABORTING,
-)
-_TELLS = TELLS_EFFICIENCY.format(
-    cpu="j.cpuconsumptiontime",
-    core_s="extract(epoch FROM j.endtime - j.starttime) * greatest(coalesce(j.actualcorecount, j.corecount), 1)",
 )
 
 
@@ -55,9 +48,9 @@ def retry(task: Task, order: Order) -> str:
         return _restore(task, order)
     if lost := nothing_new.lost_to([task]):
         raise command_queue.CommandRefusedError(lost[task.id])
-    limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
+    limit = None if order.given("transcend") else limited_retries.reached([task]).get(task.id)
     if limit is not None and limit.to is None:
-        raise command_queue.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
+        raise command_queue.CommandRefusedError(limited_retries.refused(task.id, limit))
     if task.status != TaskStatus.TORETRY:
         task_moves.move_task(task.id, TaskStatus.TORETRY, by=order.by, reason=order.why, remember=True)
     if limit is not None:
@@ -77,9 +70,8 @@ def retry(task: Task, order: Order) -> str:
     partial_files.process_again(task, subjobs)
     left = file_moves.reopen(task.id, incremental=False, groups=subjobs)
     if not left.files and not left.growing:
-        raise command_queue.CommandRefusedError(
-            f"task {task.id} has no file to try again: {_nothing_left(task.id, subjobs)}"
-        )
+        said = attempts.none_of_these(task.id) if subjobs is not None else _nothing_left(task.id)
+        raise command_queue.CommandRefusedError(said)
     job_hooks.task_is_tried_again(task, discard=order.given("discard"))
     release_scouts_again(task.id)
     _open_outputs(task)
@@ -90,11 +82,9 @@ def retry(task: Task, order: Order) -> str:
     return sentence + _tell_children(task.id, order)
 
 
-def _nothing_left(task_id: int, subjobs: list[int] | None) -> str:
-    if subjobs is not None:
-        return "none of the subjobs named has failed or was killed"
+def _nothing_left(task_id: int) -> str:
     found = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, files__gt=0).exists()
-    return "all were processed" if found else "none was ever found"
+    return f"task {task_id} has no file to try again: {'all were processed' if found else 'none was ever found'}"
 
 
 def _restore(task: Task, order: Order) -> str:
@@ -232,34 +222,3 @@ def _grow_inputs(task: Task, parent_id: int) -> int:
     Dataset.objects.filter(pk__in=ids).update(state="mutable", state_check_time=LONG_AGO)
     kick("feeder")
     return len(ids)
-
-
-def _facts(task: Task) -> RetryFacts:
-    """What the limits on retries are held against."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""SELECT avg((jobstatus = 'failed')::int), percentile_cont(0.5) WITHIN GROUP (ORDER BY efficiency),
-                      sum(hours) FILTER (WHERE jobstatus = 'failed')::float8, sum(hours)::float8
-                 FROM (SELECT j.jobstatus, {JOB_SCORE_HOURS} AS hours,
-                              CASE WHEN j.jobstatus = 'finished' AND {_TELLS} THEN 100.0 * j.cpuconsumptiontime
-                                  / nullif(extract(epoch FROM j.endtime - j.starttime)
-                                           * greatest(coalesce(j.actualcorecount, j.corecount), 1), 0) END AS efficiency
-                         FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite
-                        WHERE j.jeditaskid = %s AND j.jobstatus IN ('finished', 'failed')) each""",  # noqa: S608 - a condition of ours
-            [task.id],
-        )
-        failure_rate, efficiency, failed_hours, hours = cursor.fetchone()
-        cursor.execute(
-            """SELECT max(maxattempt) FROM jedi_dataset_contents
-                WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')""",
-            [task.id],
-        )
-        (attempts,) = cursor.fetchone()
-    return RetryFacts(
-        task.attempt or 0,
-        failed_score_hours=failed_hours,
-        failed_score_rate=failed_hours / hours if failed_hours is not None and hours else None,
-        job_failure_rate=None if failure_rate is None else float(failure_rate),
-        file_attempts=attempts,
-        cpu_efficiency=None if efficiency is None else float(efficiency),
-    )

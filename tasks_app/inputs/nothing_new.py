@@ -34,6 +34,11 @@ MOST_COMPARED = 50_000
 """Inputs with more files are not compared: the task then runs, and finds out."""
 
 
+def opens_files(task: Task) -> bool:
+    """Whether a retry asks for the unprocessed files of the task again: it rests, and does not just go on as it was."""
+    return task.status in RETRIED_AT_REST or (task.status == TaskStatus.EXHAUSTED and task.old_status not in RESTORED)
+
+
 def why_nothing_new(task: Task, changes: Mapping[str, Any]) -> str:
     """Why the task would do nothing if it ran again with these changes, without its beginning; "" when it may do something."""
     if task.status != TaskStatus.DONE:
@@ -67,11 +72,7 @@ def not_retried(tasks: Sequence[Task]) -> dict[int, str]:
 def lost_to(tasks: Sequence[Task]) -> dict[int, str]:
     """Of each of these tasks that rests and whose unprocessed files include lost ones, in whose place their maker makes others:
     that a retry would ask for those again, and what helps. One query."""
-    resting = {
-        task.id: task
-        for task in tasks
-        if task.status in RETRIED_AT_REST or (task.status == TaskStatus.EXHAUSTED and task.old_status not in RESTORED)
-    }
+    resting = {task.id: task for task in tasks if opens_files(task)}
     return (
         {task_id: _lost_in_part(resting[task_id], lfns) for task_id, lfns in lost_before(resting).items()}
         if resting

@@ -48,13 +48,10 @@ _STAGING = before(INPUT, F.PENDING, among=[F.STAGING])
 _WAITS = before(INPUT, F.READY, among=[F.PENDING, F.STAGING])
 _MISSES_FILES = """EXISTS (SELECT FROM jedi_dataset_contents x WHERE x.jeditaskid = {0}.jeditaskid
                                  AND x.datasetid = {0}.datasetid AND x.status = 'missing')"""
-_NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
-_OF_GROUPS = f"""(%(groups)s::bigint[] IS NULL OR c.boundaryid = ANY(%(groups)s::bigint[]))
-       AND {not_dropped("c")}"""
 _MORE = f"""
-    maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
+    maxattempt = CASE WHEN {attempts.NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
                       THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
-    maxfailure = CASE WHEN {_NONE_LEFT} AND c.maxfailure < {MOST} - %(more)s
+    maxfailure = CASE WHEN {attempts.NONE_LEFT} AND c.maxfailure < {MOST} - %(more)s
                       THEN greatest(c.maxfailure, c.failedattempt) + %(more)s ELSE c.maxfailure END"""
 """Where there is no limit, none is made."""
 
@@ -170,7 +167,7 @@ def _open_files(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]
         f"""WITH opened AS (
                 UPDATE jedi_dataset_contents c SET {_MORE}
                  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_INPUTS}
-                   AND c.status = 'ready' AND c.keeptrack = 1 AND {_NONE_LEFT} AND {_OF_GROUPS}
+                   AND c.status = 'ready' AND c.keeptrack = 1 AND {attempts.NONE_LEFT} AND {attempts.OF_GROUPS}
                 RETURNING c.datasetid)
             SELECT datasetid, count(*) FROM opened GROUP BY 1""",
         values,
@@ -185,7 +182,8 @@ def _give_back(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
                 UPDATE jedi_dataset_contents c SET status = 'ready', attemptnr = coalesce(c.attemptnr, 0) + 1,
                        maxattempt = c.maxattempt + %(more)s
                  WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_READ}
-                   AND {before(INPUT, F.READY, among=[F.PICKED, F.RUNNING], row="c.")} AND c.keeptrack = 1 AND {_OF_GROUPS}
+                   AND {before(INPUT, F.READY, among=[F.PICKED, F.RUNNING], row="c.")} AND c.keeptrack = 1
+                   AND {attempts.OF_GROUPS}
                    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid
                                       AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed'))
                 RETURNING c.datasetid)
@@ -202,7 +200,7 @@ def _queue(cursor: CursorWrapper, values: dict[str, Any]) -> None:
             SELECT c.fileid, c.jeditaskid, c.datasetid FROM jedi_datasets d
               JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
              WHERE d.datasetid = ANY(%(datasets)s) AND c.jeditaskid = %(task)s AND c.status = 'ready' AND c.keeptrack = 1
-               AND (c.fileid <= d.pick_cursor OR c.type = 'random_seed') AND NOT coalesce({_NONE_LEFT}, false)
+               AND (c.fileid <= d.pick_cursor OR c.type = 'random_seed') AND NOT coalesce({attempts.NONE_LEFT}, false)
                AND {not_dropped("c")}
             ON CONFLICT DO NOTHING""",
         values,
@@ -261,7 +259,7 @@ def give_attempts(task_id: int, more: int | None = None, groups: Collection[int]
             WITH opened AS (
                 UPDATE jedi_dataset_contents c SET {_MORE}
                  WHERE c.jeditaskid = %(task)s AND c.type IN {_INPUTS} AND c.status = 'ready' AND c.keeptrack = 1
-                   AND {_NONE_LEFT} AND {_OF_GROUPS} RETURNING c.fileid, c.datasetid),
+                   AND {attempts.NONE_LEFT} AND {attempts.OF_GROUPS} RETURNING c.fileid, c.datasetid),
             queued AS (
                 INSERT INTO file_retries (fileid, jeditaskid, datasetid)
                 SELECT fileid, %(task)s, datasetid FROM opened ON CONFLICT DO NOTHING)

@@ -16,11 +16,11 @@ from tasks_app.lifecycle import attempts, file_moves, file_removal
 from tasks_app.lifecycle.standing import standing_of
 from tasks_app.models import Command, Task, TaskParams
 from tasks_app.params import event_service
-from tasks_app.params.command_parameters import named_files
+from tasks_app.params.command_parameters import named_files, subjobs_in
 from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.submission import known_names, sandboxes
+from tasks_app.submission import known_names, limited_retries, sandboxes
 from tasks_app.submission.rehearsal import check_changed
 
 NEW_CODE: Final = "fixedSandbox"
@@ -91,7 +91,7 @@ def refusals(
     waiting: Mapping[int, Sequence[str]],
     parameters: Mapping[str, Any] | None = None,
 ) -> dict[int, str]:
-    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to nine queries.
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to twelve queries.
 
     Commands of a task are obeyed in their order: what counts is its state after those that wait. Without `parameters` it
     is not known yet whether a task that is to run again gets other code.
@@ -129,10 +129,14 @@ def _refusals(
         refused |= nothing_new.not_retried([task for task in takes if task.id not in waiting])
     giving = [task.id for task in takes if gives_attempts(task, command, waiting.get(task.id, ()))]
     if giving:
-        used_up = attempts.used_up_in(giving)
-        refused |= {task_id: attempts.none_used_up(task_id) for task_id in giving if task_id not in used_up}
+        subjobs = subjobs_in(parameters or {})
+        used_up = attempts.used_up_in(giving, subjobs)
+        refused |= {task_id: attempts.none_used_up(task_id, subjobs) for task_id in giving if task_id not in used_up}
     takes = [task for task in takes if task.id not in refused and task.id not in waiting]
-    return refused | _in_vain(takes, command, parameters)
+    if command == TaskCommand.RETRY and parameters is not None and not parameters.get("transcend"):
+        beyond = limited_retries.reached(task for task in takes if nothing_new.opens_files(task))
+        refused |= {task_id: limited_retries.refused(task_id, limit) for task_id, limit in beyond.items()}
+    return refused | _in_vain([task for task in takes if task.id not in refused], command, parameters)
 
 
 def _in_vain(tasks: Sequence[Task], command: str, parameters: Mapping[str, Any] | None) -> dict[int, str]:
@@ -148,10 +152,22 @@ def _in_vain(tasks: Sequence[Task], command: str, parameters: Mapping[str, Any] 
     if command == TaskCommand.REMOVE_FILES:
         found = {task.id: file_removal.why_none(task.id, named_files(parameters)) for task in tasks}
         return {task_id: says for task_id, says in found.items() if says}
-    if command == TaskCommand.RETRY and parameters.get("discard"):
-        says = "task {} has no event service: no events can be discarded"
-        return {task.id: says.format(task.id) for task in tasks if not task.event_service}
+    if command == TaskCommand.RETRY:
+        return _retried_in_vain(tasks, parameters)
     return {}
+
+
+def _retried_in_vain(tasks: Sequence[Task], parameters: Mapping[str, Any]) -> dict[int, str]:
+    refused: dict[int, str] = {}
+    if parameters.get("discard"):
+        says = "task {} has no event service: no events can be discarded"
+        refused = {task.id: says.format(task.id) for task in tasks if not task.event_service}
+    subjobs = subjobs_in(parameters)
+    resting = [task.id for task in tasks if nothing_new.opens_files(task)]
+    if subjobs is not None and resting:
+        left = attempts.left_in(resting, subjobs)
+        refused |= {task_id: attempts.none_of_these(task_id) for task_id in resting if task_id not in left}
+    return refused
 
 
 def changed_parameters(

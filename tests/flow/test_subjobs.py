@@ -10,7 +10,8 @@ from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.agents import feeder, job_generator, refiner, task_broker
-from tasks_app.models import Job
+from tasks_app.models import Command, Job
+from tasks_app.submission import command_queue
 from tests.flow.driving import add_dataset, files, jobs, parameters, reads, settle, states, status, submit
 from tests.flow.pilot import Job as PilotJob
 from tests.flow.pilot import Pilot, drive
@@ -223,6 +224,46 @@ def test_a_retry_may_name_subjobs(ada: Client) -> None:
     assert all_states(ada, made) == ["failed", "completed", "completed"]
     assert ada.post(url, {"command": "retry"}, content_type="application/json").status_code == 202
     assert all_states(ada, made) == ["submitted", "completed", "completed"], "all that failed are tried again"
+
+
+NONE_FAILED = "has no file to try again: none of the subjobs named has failed or was killed"
+
+
+def test_a_retry_of_subjobs_of_which_none_has_failed_is_refused_at_the_door(
+    ada: Client, client: Client, make_user: Any
+) -> None:
+    made = numbered(3)
+    drive(Pilot(without(0)))
+    url = f"/api/v2/tasks/{made}/commands/"
+    body = {"command": "retry", "subjobs": "1-2"}
+    answer = ada.post(url, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["detail"]) == (409, f"Task {made} {NONE_FAILED}.")
+    with pytest.raises(command_queue.CommandRefusedError, match=NONE_FAILED):
+        command_queue.give_command(made, "retry", by="ada", parameters={"subjobs": "7"})
+    client.force_login(make_user("ada"))
+    page = client.post(f"/tasks/{made}/do/retry/", {"reason": "again", "subjobs": "2"})
+    assert (page.status_code, NONE_FAILED in page.content.decode()) == (409, True)
+    assert not Command.objects.filter(task_id=made).exists()
+    assert ada.post(url, {**body, "subjobs": "0-2"}, content_type="application/json").status_code == 202
+    drive(Pilot())
+    assert all_states(ada, made) == ["completed"] * 3
+
+
+def test_attempts_for_subjobs_that_have_some_left_are_refused_at_the_door(ada: Client) -> None:
+    made = numbered(3)
+    make_jobs()
+    pilot = Pilot()
+    first, *_ = pilot.fetch(3)
+    pilot.start(first)
+    pilot.end(first, "failed")
+    settle()
+    url, number = f"/api/v2/tasks/{made}/commands/", number_of(first)
+    body = {"command": "increase_attempts", "subjobs": str((number + 1) % 3)}
+    for command in ("increase_attempts", "retry"):
+        answer = ada.post(url, {**body, "command": command}, content_type="application/json")
+        said = f"Task {made} has no file of the subjobs named that has used up its attempts."
+        assert (answer.status_code, answer.json()["detail"]) == (409, said)
+    assert ada.post(url, {**body, "subjobs": str(number)}, content_type="application/json").status_code == 202
 
 
 def test_inputs_of_a_dataset_may_be_grouped_by_number(ada: Client) -> None:

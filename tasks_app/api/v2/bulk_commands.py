@@ -81,7 +81,7 @@ class BulkCommandViewSet(Resource):
         body = BulkCommandSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        act, parameters = ACTS[given["command"]], given["parameters"]
+        act, parameters = ACTS[given["command"]], given["parameters"] or {}
         try:
             chosen = bulk.by_ids(given["ids"]) if "ids" in given else bulk.by_filter(given["filter"])
         except bulk.SelectionError as exc:
