@@ -55,6 +55,10 @@ def _fingerprint(number: int) -> tasks.ErrorFingerprint:
     )[0]
 
 
+def _alert_rule(number: int) -> tasks.AlertRule:
+    return tasks.AlertRule.objects.get_or_create(name=f"nights {number}", defaults={"feed": True})[0]
+
+
 def _workflow(number: int) -> tasks.Workflow:
     return tasks.Workflow.objects.create(name=f"reco{number}", owner="ada", definition={"name": "<b>"})
 
@@ -227,6 +231,13 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     ),
     tasks.AttentionItem: lambda n: tasks.AttentionItem.objects.create(
         key=f"asks:{n}", kind="asks", tone="warn", sentence="<b>", since=NOW, path="/tasks/"
+    ),
+    tasks.AlertRule: _alert_rule,
+    tasks.AlertTold: lambda n: tasks.AlertTold.objects.create(
+        rule=_alert_rule(n), key=f"asks:{n}", first_seen=NOW, sentence="<b>", path="/tasks/"
+    ),
+    tasks.Alert: lambda n: tasks.Alert.objects.create(
+        rule=_alert_rule(n), way="mail", recipient="ada@lab.org", subject="<b>", payload={"text": "<b>"}
     ),
     tasks.Command: lambda n: tasks.Command.objects.create(task=_task(n), name="kill", owner="ada", comment="enough"),
     tasks.SubmissionKey: lambda n: tasks.SubmissionKey.objects.create(

@@ -71,6 +71,8 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/generation/merge_turns.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",
     "tasks_app/messaging/publishing.py:place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
+    "tasks_app/alerts/alert_ways.py:claim_alerts": f"{_PASSED}[alerts]",
+    "tasks_app/alerts/due_alerts.py:make": "tasks_app.alerts.test_alerts:test_two_agents_at_once_tell_a_problem_once",
     "tasks_app/messaging/sending.py:claim_mails": f"{_PASSED}[mails]",
     "tasks_app/outcomes/task_progress.py:book_progress": (f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"),
     "tasks_app/outcomes/task_progress.py:_FORECAST": f"{_LOCKS}:test_a_forecast_is_booked_where_the_row_is_free",

@@ -24,7 +24,7 @@ from jedisite.identity.callers import Caller, caller_of_user
 from jedisite.identity.one_line import check_one_line
 from jedisite.vocabulary.words import on_one_line
 
-SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
+SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash", "webhook"})
 """Columns whose values never go into the audit trail."""
 WHY = "_why"
 """The field below each form for a reason, which goes into the audit trail with the change."""

@@ -136,10 +136,10 @@ def shortened(text: str, longest: int) -> str:
     """
     if len(text) <= longest:
         return text
-    cut = text[: longest - 1]
-    at_word = cut if text[longest - 1].isspace() else cut.rpartition(" ")[0]
+    cut = text[: longest - 2]
+    at_word = cut if text[longest - 2].isspace() else cut.rpartition(" ")[0]
     # A word that fills half of the place is cut: so that something is left of an address.
-    return (f"{at_word.rstrip()} " if len(at_word) > longest // 2 else cut) + "…"
+    return f"{at_word.rstrip()} …" if len(at_word) > longest // 2 else f"{text[: longest - 1]}…"
 
 
 def on_one_line(text: str) -> str:

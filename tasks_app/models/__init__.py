@@ -1,3 +1,4 @@
+from tasks_app.models.alert import Alert, AlertRule, AlertTold
 from tasks_app.models.attention import AttentionItem
 from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
 from tasks_app.models.command import Command
@@ -25,6 +26,9 @@ from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog
 from tasks_app.models.workflow import Workflow, WorkflowPackage
 
 __all__ = [
+    "Alert",
+    "AlertRule",
+    "AlertTold",
     "AttentionItem",
     "CatalogueDataset",
     "CatalogueFile",

@@ -1,4 +1,4 @@
-"""Watchdog: messages and mails that are done with are deleted after their time."""
+"""Watchdog: messages, mails and alerts that are done with are deleted after their time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN = "processed < %s"
 _MAILS = "(sent IS NOT NULL OR not_sent <> '') AND created < %s"
 
 
-@agent("old_messages", every="1h", title="Deletes old messages and mails")
+@agent("old_messages", every="1h", title="Deletes old messages, mails and alerts")
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()
@@ -23,5 +23,6 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         delete_sent_messages(now - KEEP, limit),
         delete_oldest("messages_in", _IN, now - KEEP, limit),
         delete_oldest("notifications", _MAILS, now - KEEP_MAILS, limit),
+        delete_oldest("alerts", _MAILS, now - KEEP_MAILS, limit),
     ]
     return Pass(sum(deleted), more=limit in deleted)

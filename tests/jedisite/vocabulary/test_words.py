@@ -93,6 +93,8 @@ def test_the_bell(items: int, said: str) -> None:
         ("abc def ghi", 9, "abc def …"),
         ("abc def", 5, "abc …"),
         ("abcdefghij", 5, "abcd…"),
+        ("long long long long long", 15, "long long …"),
+        ("long long long long long", 16, "long long long …"),
         ("wait until the dataset is closed", 20, "wait until the …"),
     ],
 )

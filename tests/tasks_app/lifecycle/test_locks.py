@@ -28,6 +28,7 @@ from tasks_app.agents.watchdogs import (
     paused_tasks,
     stale_locks,
 )
+from tasks_app.alerts import alert_ways
 from tasks_app.api.v2 import idempotency
 from tasks_app.commands import obeying
 from tasks_app.configured import timeout_limits
@@ -41,6 +42,8 @@ from tasks_app.lifecycle.job_moves import move_free_jobs
 from tasks_app.lifecycle.turn_order import Turns
 from tasks_app.messaging import effects, inbox, publishing, sending
 from tasks_app.models import (
+    Alert,
+    AlertRule,
     CatalogueDataset,
     Command,
     Dataset,
@@ -366,6 +369,14 @@ def mails(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     return "notifications", "id", [row.id for row in rows], lambda: sending.claim_mails(9, timezone.now()), left
 
 
+def alerts(make_task: Make, make_job: Make) -> tuple[Any, ...]:
+    rule = AlertRule.objects.create(name="nights", mail_to=["ada@lab.org"])
+    due = timezone.now() - timedelta(hours=1)
+    rows = [Alert.objects.create(rule=rule, way="mail", payload={"text": "x"}, next_try=due) for _ in range(2)]
+    left = lambda: set(Alert.objects.filter(attempts=0).values_list("id", flat=True))  # noqa: E731
+    return "alerts", "id", [row.id for row in rows], lambda: alert_ways.claim_alerts(9, timezone.now()), left
+
+
 def changes(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     made = make_task(status="ready")
     rows = [TaskChangeDue.objects.create(task_id=made.id, change={"ramcount": n}, reason="x") for n in (1, 2)]
@@ -478,6 +489,7 @@ SKIPPING = [
     commands,
     inbox_rows,
     mails,
+    alerts,
     changes,
     expired,
     silent,

@@ -1,0 +1,1 @@
+"""What a rule tells, when, and in which words. Pure."""
