@@ -53,6 +53,7 @@ _PILOT: Final[Mapping[int, str]] = {
     1137: "stage-out",
     1141: "stage-out",
     1165: "stage-out",
+    1221: "stage-out",
     1320: "stage-out",
     1110: "payload",
     1149: "payload",

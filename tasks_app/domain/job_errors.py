@@ -82,6 +82,7 @@ PILOT_CODES: Final[Mapping[int, str]] = {
     1201: "The job was ended from outside: by the batch system, or because its worker was stopped.",
     1212: "The payload ran out of memory.",
     1213: "The payload exceeded the time limit of the job.",
+    1221: "The storage has another file under the name of an output.",
     1235: "The job used more memory than it asked for.",
     1246: "The sandbox with the user's code is missing.",
     1305: "The payload ended with an error.",

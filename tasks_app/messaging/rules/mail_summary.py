@@ -71,6 +71,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "pilot:1165": "Check in the log why the payload did not write the file, and whether the file has the name that you gave.",
     "pilot:1212": _MORE_MEMORY,
     "pilot:1213": refusals.get(job_refusal_codes.JOB_RAN_TOO_LONG).advice,
+    "pilot:1221": "Give the output a name that no other job uses: the file that has it is kept.",
     "pilot:1235": _MORE_MEMORY,
     "jobdispatcher:100": refusals.get(job_refusal_codes.JOB_LOST_HEARTBEAT).advice,
     "ddm:201": "Check in the log whether the payload wrote all its outputs.",

@@ -97,8 +97,7 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     try:
         make_folders(where)
         copied = copy_new(folder / file.lfn, temporary, check, durable=True, follow=False)
-        os.link(temporary, where.path)  # unlike a renaming, this fails when the name is taken
-        temporary.unlink()
+        _give_name(temporary, where.path, file.lfn)
         sync_folder(where.path.parent)
     except OSError as exc:
         with contextlib.suppress(OSError):
@@ -108,6 +107,17 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
         ) from exc
     log.info("stageout.copied lfn=%s bytes=%d adler32=%s to=%s", file.lfn, copied.size, copied.hex, where.path)
     return Stored(file.lfn, file.guid or str(uuid.uuid4()), copied, where)
+
+
+def _give_name(temporary: Path, target: Path, lfn: str) -> None:
+    """Raises OSError, and JobFailedError when the name is taken: no storage is to blame for that."""
+    try:
+        os.link(temporary, target)  # unlike a renaming, this fails when the name is taken
+    except FileExistsError as exc:
+        temporary.unlink(missing_ok=True)
+        said = f"Output {lfn} was not stored: its storage has another file of that name"
+        raise JobFailedError(Code.OUTPUT_EXISTS, said) from exc
+    temporary.unlink()
 
 
 def _check_readable(output: Path) -> None:

@@ -90,9 +90,9 @@ def place(base: Path, scope: str, lfn: str) -> Place:
     that would lead elsewhere."""
     if not SCOPE.fullmatch(scope):
         raise JobFailedError(
-            Code.STAGE_OUT_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be used as a folder name"
+            Code.SETUP_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be used as a folder name"
         )
     if not is_plain_name(lfn):
-        raise JobFailedError(Code.STAGE_OUT_FAILED, f"{lfn!r} is not a valid name for an output")
+        raise JobFailedError(Code.SETUP_FAILED, f"{lfn!r} is not a valid name for an output")
     digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
     return Place(base, Path(PurePosixPath(base, *scope.split("."), digest[:2], digest[2:4], lfn)))

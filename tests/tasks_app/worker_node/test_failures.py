@@ -270,8 +270,8 @@ def test_a_program_that_cannot_be_run(site: Site, pilots: Pilots) -> None:
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"scopeOut": "../../etc"}, 1137),
-        ({"scopeOut": "a..b"}, 1137),
+        ({"scopeOut": "../../etc"}, 1110),
+        ({"scopeOut": "a..b"}, 1110),
         ({"ddmEndPointOut": "NOWHERE,NOWHERE"}, 1133),
         ({"ddmEndPointOut": "TAPE,SE"}, 1313),
         ({"outFiles": "../out,log.tgz", "logFile": "log.tgz"}, 1110),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.retry_rules import not_stored
 from tasks_app.worker_node.pilot.errors import Code, JobFailedError
 from tasks_app.worker_node.pilot.job import Output
 from tasks_app.worker_node.pilot.stageout import stage_out
@@ -53,3 +55,18 @@ def test_an_output_that_its_payload_has_left_unreadable_is_no_fault_of_the_stora
     with pytest.raises(JobFailedError, match="Output out cannot be read") as caught:
         stage_out(Output("out", "lab", ""), tmp_path / "storage", tmp_path / "job", lambda: None)
     assert caught.value.failure.code == Code.OUTPUT_MISSING
+
+
+def test_a_name_that_is_taken_is_no_fault_of_the_storage_and_what_has_it_stays(tmp_path: Path) -> None:
+    for name, text in (("first", "first"), ("second", "second")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "out").write_text(text)
+    (tmp_path / "storage").mkdir()
+    kept = stage_out(Output("out", "lab", ""), tmp_path / "storage", tmp_path / "first", lambda: None)
+    with pytest.raises(JobFailedError, match="another file of that name") as caught:
+        stage_out(Output("out", "lab", ""), tmp_path / "storage", tmp_path / "second", lambda: None)
+    assert caught.value.failure.code == Code.OUTPUT_EXISTS and not not_stored(
+        [JobError("pilot", "1221", str(caught.value))]
+    )
+    assert [path.read_text() for path in (tmp_path / "storage").rglob("*") if path.is_file()] == ["first"]
+    assert kept.place.path.read_text() == "first"
