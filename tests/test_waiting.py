@@ -611,7 +611,7 @@ def a_task_whose_files_have_come_from_tape(made: SimpleNamespace) -> Held:
 @at("tasks_app/outcomes/inputs_back.py:_take_back")
 def a_task_that_ends_while_a_file_of_it_is_there_again(made: SimpleNamespace) -> Held:
     task = made.task(status="running")
-    work = lambda: inputs_back._take_back(task.id, 1, "lab.in", ["f1"])  # noqa: E731
+    work = lambda: inputs_back._take_back(task.id, [])  # noqa: E731
     ends = "UPDATE jedi_tasks SET status = 'finishing' WHERE jeditaskid = %s"
     return Held(("jedi_tasks", "jeditaskid", task.id), work, then=ends, answer=0)
 

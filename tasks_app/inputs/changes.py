@@ -108,24 +108,7 @@ def lose_groups(target: FeedTarget, lfns: Collection[str]) -> int:
         return 0
     with hot_cursor() as cursor:
         hold(cursor, target.task_id, target.fence)
-        cursor.execute(
-            f"""SELECT DISTINCT boundaryid FROM jedi_dataset_contents
-                 WHERE {OF_DATASET} AND {WAITS} AND lfn = ANY(%(lfns)s::text[])""",
-            _values(target, lfns=texts(lfns)),
-        )
-        groups = [boundary for (boundary,) in cursor.fetchall() if boundary is not None]
-        cursor.execute(
-            "SELECT DISTINCT datasetid FROM jedi_dataset_contents WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')",
-            [target.task_id],
-        )
-        datasets = sorted({target.dataset_id, *(dataset for (dataset,) in cursor.fetchall())})
-        values = {"groups": groups, "lfns": texts(lfns)}
-        condition = "boundaryid = ANY(%(groups)s::bigint[])"
-        own = f"({condition} OR lfn = ANY(%(lfns)s::text[]))"
-        return sum(
-            lose_where(cursor, target.task_id, one, own if one == target.dataset_id else condition, values)
-            for one in datasets
-        )
+        return file_availability.lose_groups(cursor, target.task_id, target.dataset_id, lfns)
 
 
 @transaction.atomic

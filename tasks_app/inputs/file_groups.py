@@ -13,6 +13,7 @@ from tasks_app.inputs.file_rows import Record
 from tasks_app.inputs.input_wishes import Feeding, item_of
 from tasks_app.models import Dataset, File
 from tasks_app.params.job_groups import MOST_FILES, JobGroups, bare, read_groups
+from tasks_app.params.splitrule import SplitRule
 
 Numbers = Callable[[FileInfo], Sequence[int]]
 WHOLE: Final = 3
@@ -29,9 +30,13 @@ def groups_of_xml(raw: Mapping[str, Any]) -> JobGroups | None:
     return read_groups(str(xml)) if xml else None
 
 
-def are_whole(task: Feeding) -> bool:
+def has_whole_groups(rule: SplitRule) -> bool:
     """Whether a group of files is one job."""
-    return (task.rule.get_int("GB") or 0) >= WHOLE
+    return (rule.get_int("GB") or 0) >= WHOLE
+
+
+def are_whole(task: Feeding) -> bool:
+    return has_whole_groups(task.rule)
 
 
 def numbers_of(task: Feeding, dataset: Dataset) -> Numbers | None:

@@ -19,6 +19,7 @@ from tasks_app.ddm import data_management
 from tasks_app.domain.states import FileStatus
 from tasks_app.inputs.replaced import made_again
 from tasks_app.models import Dataset, File
+from tasks_app.transfers.replicas import READABLE, places_of
 
 CANCELLED: Final = "it was cancelled"
 MOST_DATASETS: Final = 5
@@ -123,25 +124,37 @@ def why_missing(task_id: int, found: Missing, *, whole_groups: bool) -> str:
 
 
 def _why_lost(task_id: int, lost: int, *, whole_groups: bool) -> str:
-    """`2 files are lost: lab.in no longer has lab.in.1, lab.in.2`, as far as data management says which these are."""
+    """`2 files are lost: lab.in no longer has lab.in.1, lab.in.2`; or that no storage has them, as far as that can be said."""
     with hot_cursor() as cursor:
         cursor.execute(
-            """SELECT d.datasetname, c.lfn FROM jedi_dataset_contents c JOIN jedi_datasets d USING (jeditaskid, datasetid)
+            """SELECT d.datasetname, c.scope, c.lfn
+                 FROM jedi_dataset_contents c JOIN jedi_datasets d USING (jeditaskid, datasetid)
                 WHERE c.jeditaskid = %s AND c.status = 'lost' AND c.type = 'input' AND (d.masterid IS NULL OR %s)
                 ORDER BY c.fileid LIMIT %s""",
             [task_id, whole_groups, MOST_LOOKED_UP],
         )
         rows = cursor.fetchall()
+        places = places_of(cursor, [(scope or "", lfn) for _, scope, lfn in rows])
     by_dataset: dict[str, list[str]] = {}
-    for dataset, lfn in rows:
+    for dataset, _, lfn in rows:
         by_dataset.setdefault(dataset, []).append(lfn)
-    gone = [
-        f"{dataset} no longer has {some(lacking)}"
+    gone = {
+        dataset: lacking
         for dataset, lfns in by_dataset.items()
         if (lacking := list(data_management().lacking([dataset], lfns, hints=False)))
+    }
+    said = [f"{dataset} no longer has {some(lacking)}" for dataset, lacking in gone.items()][:MOST_DATASETS]
+    bad = [
+        lfn
+        for dataset, scope, lfn in rows
+        if lfn not in gone.get(dataset, ())
+        and (known := places[scope or "", lfn])
+        and not any(one.status in READABLE for one in known)
     ]
-    back = "which was not in its dataset" if lost == 1 else "which were not in their dataset"
-    which = ", ".join(gone[:MOST_DATASETS]) or f"{some([lfn for _, lfn in rows])}, {back} when that was read last"
+    said += [f"no storage has {some(bad)}"] if bad else []
+    back = "which was not there when it" if lost == 1 else "which were not there when they"
+    was, is_back = ("was", "is") if lost == 1 else ("were", "are")
+    which = ", ".join(said) or f"{some([row[2] for row in rows])}, {back} {was} looked for and {is_back} there again"
     if not whole_groups:
         return f"{plural(lost, 'file is', 'files are')} lost: {which}"
     return f"{_groups(task_id)} left out, with {plural(lost, 'file')}, since no job is made of a group that lacks a file: {which}"

@@ -109,10 +109,34 @@ def lose_where(
     return _number(cursor)
 
 
+_GROUPS_OF = f"""
+SELECT DISTINCT boundaryid FROM jedi_dataset_contents
+ WHERE {OF_DATASET} AND {WAITS} AND lfn = ANY(%(lfns)s::text[]) AND boundaryid IS NOT NULL"""
+_INPUTS = (
+    "SELECT DISTINCT datasetid FROM jedi_dataset_contents WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')"
+)
+
+
+def lose_groups(cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, lfns: Collection[str]) -> int:
+    """Files of these names that wait for a job are lost, each with its whole group, in all inputs of the task.
+
+    For tasks whose groups are one job each. Returns how many records.
+    """
+    cursor.execute(_GROUPS_OF, {"task": task_id, "dataset": dataset_id, "lfns": texts(lfns)})
+    groups = numbers(boundary for (boundary,) in cursor.fetchall())
+    cursor.execute(_INPUTS, [task_id])
+    datasets = sorted({dataset_id, *(dataset for (dataset,) in cursor.fetchall())})
+    values = {"groups": groups, "lfns": texts(lfns)}
+    condition = "boundaryid = ANY(%(groups)s::bigint[])"
+    own = f"({condition} OR lfn = ANY(%(lfns)s::text[]))"
+    return sum(lose_where(cursor, task_id, one, own if one == dataset_id else condition, values) for one in datasets)
+
+
 _FIND_AGAIN = """
 WITH found AS (
     UPDATE jedi_dataset_contents SET status = %(status)s
      WHERE {here} AND {before} AND lfn = ANY(%(lfns)s::text[])
+       AND (%(groups)s::bigint[] IS NULL OR boundaryid = ANY(%(groups)s::bigint[]))
     RETURNING fileid, coalesce(endevent - startevent + 1, nevents, 0) AS events),
 released AS (SELECT fileid FROM found WHERE %(status)s = 'ready'),
 back AS ({queue})
@@ -129,10 +153,18 @@ _FIND_AGAIN_AS = {
 
 
 def find_again(
-    cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, lfns: Collection[str], *, status: str
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    dataset_id: int,
+    lfns: Collection[str],
+    *,
+    status: str,
+    groups: Collection[int] | None = None,
 ) -> int:
-    """Lost or missing files of these names are there again: they become ready, pending or staging. Returns how many."""
+    """Lost or missing files of these names, with `groups` in these only, are there again: they become ready, pending or staging.
+    Returns how many."""
     values = {"task": task_id, "dataset": dataset_id, "lfns": texts(lfns), "status": status}
+    values["groups"] = None if groups is None else numbers(groups)
     return _number(cursor.execute(_FIND_AGAIN_AS[FileStatus(status)], values))
 
 

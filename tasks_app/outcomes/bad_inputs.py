@@ -18,7 +18,9 @@ from jedisite.database.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.opening import open_led_to
 from tasks_app.domain.states import TASK_FINAL
 from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind
-from tasks_app.lifecycle.file_availability import lose_where
+from tasks_app.inputs.file_groups import has_whole_groups
+from tasks_app.lifecycle.file_availability import lose_groups, lose_where
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.transfers import file_copies, replicas
 from tasks_app.transfers.file_copies import Content, NoCopyError
 from tasks_app.transfers.readdressing import readdress
@@ -86,7 +88,8 @@ def _is_gone(places: Iterable[replicas.Place]) -> bool:
 
 
 _BESIDE_OTHERS = """
-SELECT DISTINCT f.jeditaskid, f.datasetid, f.lfn FROM job_files f JOIN jedi_tasks t ON t.jeditaskid = f.jeditaskid
+SELECT DISTINCT f.jeditaskid, f.datasetid, f.lfn, coalesce(t.splitrule, '')
+  FROM job_files f JOIN jedi_tasks t ON t.jeditaskid = f.jeditaskid
   JOIN jedi_datasets d ON d.datasetid = f.datasetid AND d.jeditaskid = f.jeditaskid AND d.type = 'input'
  WHERE f.pandaid = ANY(%s::bigint[]) AND f.type = 'input' AND f.lfn = ANY(%s::text[]) AND NOT t.status = ANY(%s::text[])
    AND EXISTS (SELECT 1 FROM job_files o WHERE o.pandaid = f.pandaid AND o.datasetid = f.datasetid AND o.lfn <> f.lfn)
@@ -94,22 +97,26 @@ SELECT DISTINCT f.jeditaskid, f.datasetid, f.lfn FROM job_files f JOIN jedi_task
 
 
 def _set_aside(cursor: psycopg.Cursor[Any], jobs: Iterable[int], lfns: list[str]) -> None:
-    """Files that nobody has are lost to the tasks of these jobs, where jobs read others along with them.
+    """Files that nobody has are lost to the tasks of these jobs, where jobs read others along with them; where a group of files
+    is one job, with their groups.
 
     What merge jobs read is made again by the jobs that made it.
     """
     if not lfns:
         return
     cursor.execute(_BESIDE_OTHERS, [numbers(jobs), texts(lfns), sorted(TASK_FINAL)])
-    lost: dict[tuple[int, int], list[str]] = {}
-    for task, dataset, lfn in cursor.fetchall():
-        lost.setdefault((task, dataset), []).append(lfn)
-    tasks = sorted({task for task, _ in lost})
+    lost: dict[tuple[int, int, bool], list[str]] = {}
+    for task, dataset, lfn, rule in cursor.fetchall():
+        lost.setdefault((task, dataset, has_whole_groups(SplitRule.parse(rule))), []).append(lfn)
+    tasks = sorted({task for task, *_ in lost})
     cursor.execute(
         "SELECT 1 FROM jedi_tasks WHERE jeditaskid = ANY(%s::bigint[]) ORDER BY jeditaskid FOR UPDATE", [numbers(tasks)]
     )
-    for (task, dataset), names in sorted(lost.items()):
-        lose_where(cursor, task, dataset, "lfn = ANY(%(lfns)s::text[])", {"lfns": texts(names)})
+    for (task, dataset, by_group), names in sorted(lost.items()):
+        if by_group:
+            lose_groups(cursor, task, dataset, names)
+        else:
+            lose_where(cursor, task, dataset, "lfn = ANY(%(lfns)s::text[])", {"lfns": texts(names)})
     if tasks:
         transaction.on_commit(lambda: kick("job_generator", "post_processor"))
 

@@ -11,7 +11,7 @@ from tasks_app.domain import short_jobs
 from tasks_app.domain.final import PRODUCTION_LABELS, Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import makers
-from tasks_app.inputs.file_groups import WHOLE
+from tasks_app.inputs.file_groups import has_whole_groups
 from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.inputs.partial_inputs import has_partial
@@ -61,7 +61,7 @@ def books_of(task: Task) -> Books:
         passed=passed,
         allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
-        missing=why_missing(task.id, missing, whole_groups=(rule.get_int("GB") or 0) >= WHOLE) if missing.files else "",
+        missing=why_missing(task.id, missing, whole_groups=has_whole_groups(rule)) if missing.files else "",
         removed="" if files else all_removed([task.id]).get(task.id, ""),
         given_up=_given_up(task.id) if has_partial(task) else 0,
         left_out=_left_out(task),

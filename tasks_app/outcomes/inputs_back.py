@@ -1,13 +1,13 @@
 """Inputs that were set aside since nobody had them, and that somebody has now: tasks that still run take them up again.
 
 A file counts as there when a replica of it is registered that is not bad, or when a storage of this machine has what was called
-bad: its disk may have been away. Files of groups are left to a retry, for a group is whole or is no job.
+bad: its disk may have been away. Where a group of files is one job, it comes back when all of its files are there.
 """
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from jedisite.database.sql import hot_cursor, texts
 from tasks_app.ddm import data_management
 from tasks_app.domain.states import TASK_GENERATING, FileStatus, TaskStatus
 from tasks_app.domain.transfer_states import ReplicaStatus
+from tasks_app.inputs.file_groups import WHOLE
 from tasks_app.lifecycle.file_availability import find_again
 from tasks_app.outcomes.bad_inputs import Suspect, fault_at
 from tasks_app.transfers import replicas
@@ -35,7 +36,10 @@ RUNS: Final = (
 
 
 class Aside(NamedTuple):
-    """A file that a task has set aside. `status`: lost, or missing when it could not be brought from tape."""
+    """A file that a task has set aside. `status`: lost, or missing when it could not be brought from tape.
+
+    `group`: the group with which alone it comes back, of which `of_group` files are set aside.
+    """
 
     task_id: int
     dataset_id: int
@@ -45,17 +49,21 @@ class Aside(NamedTuple):
     lfn: str
     size: int
     adler32: str
+    group: int | None
+    of_group: int
 
 
 # ruff: noqa: S608 - a constant of ours
 _ASIDE = f"""
 SELECT DISTINCT c.jeditaskid, c.datasetid, d.datasetname, c.status, c.scope, c.lfn, coalesce(c.fsize, 0),
-       replace(coalesce(c.checksum, ''), 'ad:', '')
+       replace(coalesce(c.checksum, ''), 'ad:', ''), w.boundary,
+       CASE WHEN w.boundary IS NOT NULL THEN count(*) OVER (PARTITION BY c.jeditaskid, w.boundary) ELSE 0 END
   FROM jedi_tasks t JOIN jedi_datasets d USING (jeditaskid) JOIN jedi_dataset_contents c USING (jeditaskid, datasetid)
+ CROSS JOIN LATERAL (SELECT CASE WHEN t.splitrule ~ '(^|,)GB=[{WHOLE}-9]' THEN c.boundaryid END AS boundary) w
  WHERE {RUNS} AND d.type = 'input' AND d.nfilesmissing > 0 AND d.status IN ('ready', 'toupdate')
    AND NOT 'ic' = ANY(string_to_array(coalesce(d.attributes, ''), ','))
-   AND c.status IN ('lost', 'missing') AND c.boundaryid IS NULL AND c.scope IS NOT NULL
- ORDER BY 1, 2, c.lfn LIMIT %(most)s
+   AND c.status IN ('lost', 'missing') AND c.scope IS NOT NULL
+ ORDER BY 1, 9, 2, c.lfn LIMIT %(most)s
 """
 
 
@@ -75,12 +83,12 @@ def take_back() -> int:
     if again:
         with transaction.atomic(), hot_cursor() as cursor:
             replicas.add(cursor, [place[:4] for place in again.values()])
-    by_dataset: dict[tuple[int, int, str], list[str]] = defaultdict(list)
+    served: dict[int, list[Aside]] = defaultdict(list)
     for one in aside:
         name = (one.scope, one.lfn)
         if name in again or any(_serves(place, one.status) for place in places[name]):
-            by_dataset[one.task_id, one.dataset_id, one.dataset].append(one.lfn)
-    return sum(_take_back(*key, lfns) for key, lfns in sorted(by_dataset.items()))
+            served[one.task_id].append(one)
+    return sum(_take_back(task_id, found) for task_id, found in sorted(served.items()))
 
 
 def _serves(place: Place, status: str) -> bool:
@@ -113,17 +121,36 @@ def _is_good(one: Aside, place: Place, stores: dict[str, Storage]) -> bool:
     return fault_at(Suspect(one.scope, one.lfn, place.url, one.size, one.adler32), store) == ""
 
 
-def _take_back(task_id: int, dataset_id: int, dataset: str, lfns: list[str]) -> int:
-    """Files of one input are ready for jobs. What is no longer in the dataset is not taken back."""
-    gone = data_management().lacking([dataset], lfns, hints=False)
+def _take_back(task_id: int, served: Sequence[Aside]) -> int:
+    """Files of one task are ready for jobs. What is no longer in its dataset is not taken back."""
+    back = _whole(_still_listed(served))
     values = {"runs": texts(sorted(TASK_GENERATING)), "waits": texts(_WAITS), "task": task_id}
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM jedi_tasks t WHERE jeditaskid = %(task)s AND {RUNS} FOR UPDATE", values)
         if cursor.fetchone() is None:
             return 0
-        found = find_again(
-            cursor, task_id, dataset_id, [lfn for lfn in lfns if lfn not in gone], status=FileStatus.READY
-        )
+        found = 0
+        for dataset_id in sorted({one.dataset_id for one in back}):
+            of_dataset = [one for one in back if one.dataset_id == dataset_id]
+            alone = [one.lfn for one in of_dataset if one.group is None]
+            found += find_again(cursor, task_id, dataset_id, alone, status=FileStatus.READY) if alone else 0
+            for group in sorted({one.group for one in of_dataset if one.group is not None}):
+                lfns = [one.lfn for one in of_dataset if one.group == group]
+                found += find_again(cursor, task_id, dataset_id, lfns, status=FileStatus.READY, groups=[group])
         if found:
             transaction.on_commit(lambda: kick("job_generator"))
         return found
+
+
+def _still_listed(served: Sequence[Aside]) -> list[Aside]:
+    by_dataset: dict[str, list[str]] = defaultdict(list)
+    for one in served:
+        by_dataset[one.dataset].append(one.lfn)
+    gone = {name: data_management().lacking([name], lfns, hints=False) for name, lfns in by_dataset.items()}
+    return [one for one in served if one.lfn not in gone[one.dataset]]
+
+
+def _whole(found: Sequence[Aside]) -> list[Aside]:
+    """Without those files of groups whose group is not there as a whole."""
+    there = Counter(one.group for one in found)
+    return [one for one in found if one.group is None or there[one.group] == one.of_group]

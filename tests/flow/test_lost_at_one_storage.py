@@ -16,10 +16,24 @@ from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
 from tasks_app.agents.watchdogs import replicas
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local_files import file_url, path_of
-from tasks_app.models import CatalogueFile, FileReplica, JobFile
+from tasks_app.models import CatalogueDataset, CatalogueFile, FileReplica, Job, JobFile
 from tasks_app.outcomes.recovery import recover
-from tests.flow.driving import add_queue, dataset, files, parameters, reads, settle, states, status, submit, task
+from tests.flow.driving import (
+    add_queue,
+    dataset,
+    files,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+)
 from tests.flow.real_pilot import RealPilot
+from tests.flow.test_file_groups import COMMAND, xml
 from tests.tasks_app.transfers.storage_scene import Storages
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -157,7 +171,72 @@ def test_files_that_are_there_are_processed_without_the_one_that_nobody_has(site
         ("in2", "lost"),
         ("in3", "finished"),
     ]
-    assert "in2" in (task(made).error_dialog or "")
+    assert "3 of 4 input files were processed; 1 file is lost: no storage has in2." in (task(made).error_dialog or "")
+
+
+def test_of_a_file_that_is_there_again_while_its_task_ends_the_last_sentence_says_so(site: Storages) -> None:
+    made, away = set_aside_one(site)
+    pilot = RealPilot(site="NORTH_Q")
+    assert pilot.work() == 1
+    away.rename(site.path("LOCAL_SE", "in2"))
+    FileReplica.objects.filter(lfn="in2").delete()
+    settle()
+    assert status(made) == "finished"
+    said = "1 file is lost: in2, which was not there when it was looked for and is there again"
+    assert said in (task(made).error_dialog or "")
+
+
+GROUPED = [f"lab.in.{number:05d}" for number in range(4)]
+
+
+def group_set_aside(site: Storages, **more: Any) -> tuple[int, Path]:
+    """A task of two groups, of which one lacks a file, and where that has been moved away."""
+    site.dataset("lab.in", "LOCAL_SE", GROUPED)
+    params = parameters("lab.t", reads("lab.in"), COMMAND, loadXML=xml({"lab.in": [0, 1]}, {"lab.in": [2, 3]}), **more)
+    made = submit({**params, "maxAttempt": 2, "site": "NORTH_Q"})
+    settle()
+    away = site.path("LOCAL_SE", GROUPED[3]).rename(site.root / "away")
+    pilot = RealPilot(site="NORTH_Q")
+    first = min(job.id for job in jobs(made))
+    Job.objects.filter(pk=first).update(status="throttled")
+    assert pilot.work() == 1
+    settle()
+    assert [file.status for file in files(made)] == ["running", "running", "lost", "lost"], (
+        "no part of a group is a job"
+    )
+    Job.objects.filter(pk=first).update(status="activated")
+    replicas_pass()
+    assert [file.status for file in files(made)][2:] == ["lost", "lost"]
+    return made, away
+
+
+def test_a_group_that_was_set_aside_is_taken_up_as_a_whole_when_its_files_are_there(site: Storages) -> None:
+    made, away = group_set_aside(site)
+    away.rename(site.path("LOCAL_SE", GROUPED[3]))
+    replicas_pass()
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), [file.status for file in files(made)]) == ("done", ["finished"] * 4)
+    read = sorted(sorted(inputs(job.id)) for job in jobs(made) if job.status == "finished")
+    assert read == [GROUPED[:2], GROUPED[2:]]
+    row = dataset(made)
+    assert (row.files, row.files_missing, row.files_finished) == (4, 0, 4)
+
+
+def test_a_group_of_which_a_file_is_nowhere_stays_set_aside_and_the_task_says_which(site: Storages) -> None:
+    made, _ = group_set_aside(site)
+    settle(RealPilot(site="NORTH_Q").work)
+    assert (status(made), [file.status for file in files(made)][2:]) == ("finished", ["lost", "lost"])
+    said = "group 1 is left out, with 2 files, since no job is made of a group that lacks a file: no storage has lab.in.00003"
+    assert said in (task(made).error_dialog or "")
+
+
+def test_of_a_group_a_second_file_that_has_left_its_dataset_keeps_the_whole_group_away(site: Storages) -> None:
+    made, away = group_set_aside(site)
+    away.rename(site.path("LOCAL_SE", GROUPED[3]))
+    site.dataset("lab.other", "LOCAL_SE", ["other"])
+    CatalogueFile.objects.filter(lfn=GROUPED[2]).update(dataset=CatalogueDataset.objects.get(name="lab.other"))
+    replicas_pass()
+    assert [file.status for file in files(made)][2:] == ["lost", "lost"]
 
 
 def set_aside_one(site: Storages) -> tuple[int, Path]:
