@@ -33,7 +33,7 @@ class WorkflowPackage(models.Model):
 
     workflow = models.ForeignKey(Workflow, models.CASCADE, related_name="packages")
     path = models.CharField(max_length=20, help_text="stage, line and place in the line")
-    software = models.CharField(max_length=60)
+    software = models.CharField(max_length=255, help_text="the names of its binaries")
     task_id = models.BigIntegerField(null=True, blank=True, db_column="jeditaskid")
     boundary = models.IntegerField(null=True, blank=True)
     is_canceled = models.BooleanField(default=False)

@@ -48,7 +48,7 @@ class PackageFilter(django_filters.FilterSet):
     sequence = django_filters.NumberFilter(
         field_name="sequence", min_value=1, max_value=MOST_PACKAGES, decimal_places=0, label="Place in the line"
     )
-    software = text("software", 60, "Software")
+    software = text("software", 255, "Software")
     task = IdFilter("task_id", label="Task")
     reason = django_filters.CharFilter(method="failed_for", max_length=500, label="Failure contains")
     site = django_filters.CharFilter(method="at_site", max_length=128, label="Node (queue of its job)")

@@ -20,7 +20,7 @@ from tasks_app.api.v2.bulk_commands import RefusedSerializer
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
 from tasks_app.models import Workflow, WorkflowPackage
 from tasks_app.params.acts import HIGHEST_PRIORITY
-from tasks_app.params.faults import ParamErrors
+from tasks_app.params.faults import ParamErrors, shown
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
 from tasks_app.workflows.large_definitions import place_for
@@ -82,6 +82,12 @@ class NewWorkflowSerializer(StrictSerializer):
 
     definition = serializers.JSONField(required=False, help_text="the document")
     text = serializers.CharField(required=False, max_length=LONGEST_TEXT, trim_whitespace=False)
+
+    def validate_definition(self, value: object) -> object:
+        if not isinstance(value, dict):
+            hint = ": the compact text stands in text." if isinstance(value, str) else "."
+            raise serializers.ValidationError(f"Expected an object, got {shown(value)}{hint}")
+        return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(attrs) != 1:
@@ -186,6 +192,7 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         body = NewWorkflowSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
+        (whole,) = given
         try:
             if "definition" in given:
                 number = submit_workflow(given["definition"], self.caller).pk
@@ -193,7 +200,8 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
                 with told_by_line(given["text"]):
                     number = submit_workflow(as_document(read_definition(given["text"])[0]), self.caller).pk
         except ParamErrors as exc:
-            raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
+            found = ({"field": e.field or whole, "rule": e.rule, "message": e.message} for e in exc.errors)
+            raise InvalidFields(found) from exc
         except SubmissionRefusedError as exc:
             raise Conflict(sentence(exc)) from exc
         workflow = self.get_queryset().get(pk=number)

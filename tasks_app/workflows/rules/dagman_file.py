@@ -69,7 +69,7 @@ def _node(node: Node, definition: Definition, retries: int) -> DagNode:
     outputs = ",".join(node.outputs)
     given = {
         "path": f"{definition.name}/{node.path}",
-        "software": package.software,
+        "software": package.binaries[0].software,
         "version": package.binaries[0].version,
         "inputs": ",".join(node.inputs),
         "outputs": outputs,
@@ -78,7 +78,7 @@ def _node(node: Node, definition: Definition, retries: int) -> DagNode:
     }
     return DagNode(
         node.name,
-        f"{package.software}.sub",
+        f"{package.binaries[0].software}.sub",
         tuple((key, value) for key, value in given.items() if value),
         retries,
         definition.priority,

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+NAMED_BINARIES: Final = 3
+"""Of a package, in lists and pictures."""
 
 
 class Acquisition(StrEnum):
@@ -84,7 +88,10 @@ class Package:
 
     @property
     def software(self) -> str:
-        return self.binaries[0].software
+        """The names of its binaries, each once and the first three: `reco, store` or `a, b, c and 2 more`."""
+        names = list(dict.fromkeys(binary.software for binary in self.binaries))
+        more = f" and {len(names) - NAMED_BINARIES} more" if len(names) > NAMED_BINARIES else ""
+        return ", ".join(names[:NAMED_BINARIES]) + more
 
     def inputs(self) -> Iterator[InputFile]:
         """The files that come from outside of the package, each name once, as the first binary that reads it says."""

@@ -44,7 +44,7 @@ class Node:
     @property
     def name(self) -> str:
         """`Stage1Line2Package1Reco`, a name that DAGMan takes."""
-        software = _NOT_IN_NODES.sub("_", self.package.software)
+        software = _NOT_IN_NODES.sub("_", self.package.binaries[0].software)
         return f"Stage{self.stage}Line{self.line}Package{self.sequence}{software[:1].upper()}{software[1:]}"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from jedisite.vocabulary.words import plural
 from tasks_app.params.faults import Faults, FieldError, ParamErrors, shown
 from tasks_app.workflows.rules.definition import Acquisition, Binary, Definition, InputFile, Package
-from tasks_app.workflows.rules.implied_graph import Graph, graph_of
+from tasks_app.workflows.rules.implied_graph import Graph, Node, graph_of
 from tasks_app.workflows.rules.workflow_document import read_document
 
 LONGEST_CYCLE = 20
@@ -39,7 +40,8 @@ def check(definition: Definition, graph: Graph, faults: Faults) -> None:
         _check_inputs(place, package, producers, faults)
         for file in package.inputs():
             if file.name in kept_back:
-                said = f"{place} reads {shown(file.name)}, which is not forwarded: set forward."
+                reads = _reads_at(place, package, file.name)
+                said = f"{shown(file.name)} is read at {reads} and not forwarded: set forward, or leave out local."
                 faults.add(f"{producers[file.name]}.forward", "read by others", said)
     for number, line in enumerate(definition.stages[0].lines):
         if line.early_start:
@@ -52,18 +54,46 @@ def check(definition: Definition, graph: Graph, faults: Faults) -> None:
                 said = "Its first package reads no file that another package writes, so it waits for none anyway."
                 faults.add(f"stages[{s}].lines[{n}].early_start", "early start", said)
     if cycle := graph.cycle():
-        names = [graph.nodes[index].path for index in cycle]
-        more = f" (and {len(names) - LONGEST_CYCLE} more)" if len(names) > LONGEST_CYCLE else ""
-        way = " → ".join([*names[:LONGEST_CYCLE], names[0]])
-        faults.add("stages", "cycle", f"These packages wait for each other, so none can start: {way}{more}.")
+        _add_cycle([graph.nodes[index] for index in cycle], faults)
+
+
+def _add_cycle(nodes: Sequence[Node], faults: Faults) -> None:
+    """Each package of a cycle with the file for which it waits, and where it reads that; told where the first one does."""
+    steps = [_step(before, node) for before, node in pairwise([*nodes, nodes[0]])]
+    told = [why for _, why in steps]
+    more = len(nodes) - LONGEST_CYCLE
+    if more > 0:
+        told = [*told[: LONGEST_CYCLE - 1], f"… (and {more} more)", told[-1]]
+    said = f"These packages wait for each other, so none can start: {' → '.join([nodes[0].path, *told])}."
+    faults.add(steps[-1][0], "cycle", said)
+
+
+def _step(before: Node, node: Node) -> tuple[str, str]:
+    """Where and why a package waits for one before it in a cycle."""
+    written = set(before.outputs)
+    name = next((name for name in node.inputs if name in written), "") if node.waits else ""
+    place = _place(node.stage, node.line, node.sequence)
+    at = _reads_at(place, node.package, name) if name else place
+    return at, f"{node.path} ({f'reads {name} at {at}' if name else f'comes after it in its line, at {at}'})"
+
+
+def _place(stage: int, line: int, sequence: int) -> str:
+    return f"stages[{stage - 1}].lines[{line - 1}].packages[{sequence - 1}]"
+
+
+def _reads_at(place: str, package: Package, name: str) -> str:
+    """The path of the first input of that name."""
+    return next(
+        f"{at}.inputs[{n}]"
+        for at, binary in _binaries(place, package)
+        for n, file in enumerate(binary.inputs)
+        if file.name == name
+    )
 
 
 def _places(definition: Definition) -> list[tuple[str, Package]]:
     """Each package with the path of its record."""
-    return [
-        (f"stages[{stage - 1}].lines[{line - 1}].packages[{sequence - 1}]", package)
-        for stage, line, sequence, _, package in definition.packages()
-    ]
+    return [(_place(stage, line, sequence), package) for stage, line, sequence, _, package in definition.packages()]
 
 
 def _binaries(place: str, package: Package) -> Iterator[tuple[str, Binary]]:
@@ -78,7 +108,9 @@ def _check_producers(definition: Definition, faults: Faults) -> tuple[dict[str, 
         for at, binary in _binaries(place, package):
             for n, file in enumerate(binary.outputs):
                 where = f"{at}.outputs[{n}]"
-                if file.name in found:
+                if found.get(file.name, "").startswith(f"{at}."):
+                    faults.add(f"{where}.name", "once", f"{shown(file.name)} is an output of this binary already.")
+                elif file.name in found:
                     said = f"{shown(file.name)} is written by {found[file.name]} as well: a base name has one producer."
                     faults.add(f"{where}.name", "one producer", said)
                 found.setdefault(file.name, where)
@@ -121,7 +153,7 @@ def _check_input(where: str, file: InputFile, producers: dict[str, str], faults:
     if maker := producers.get(file.name):
         if file.acquisition is not Acquisition.NONE or file.dataset:
             what = "dataset" if file.dataset else "acquisition"
-            said = f"{maker} writes {shown(file.name)}, so it comes from there: leave out {what}."
+            said = f"{shown(file.name)} is written by {maker}, so it comes from there: leave out {what}."
             faults.add(f"{where}.{what}", "one source", said)
     elif file.acquisition is Acquisition.NONE and not file.dataset:
         said = (

@@ -28,6 +28,7 @@ LONGEST_TEXT: Final = 5_000_000
 MOST_STATEMENTS: Final = 200_000
 """After repeats."""
 _REPEAT: Final = re.compile(r"repeat\s+([a-z]{1,20})\s+([0-9]{1,20})\.\.([0-9]{1,20})")
+_PATH: Final = re.compile(r"stages\[[0-9]+\](?:\.[a-z_]+\[[0-9]+\])*")
 HIGHEST: Final = 999_999
 """To which repeats count."""
 _ACQUISITIONS: Final = frozenset(one.value for one in Acquisition)
@@ -54,15 +55,28 @@ def document_of(text: str) -> tuple[Record, Mapping[str, int]]:
 
 
 def on_lines(errors: ParamErrors, lines: Mapping[str, int]) -> ParamErrors:
-    """Faults of a document that was a text: each with the line of its record in place of the path."""
+    """Faults of a document that was a text: each with the line of its record in place of the path, also of those it names."""
     found = []
     for error in errors.errors:
-        path = error.field
-        while path and path not in lines:
-            path = path.rpartition(".")[0]
-        field = f"line {lines[path]}" if path else error.field
-        found.append(FieldError(field, error.rule, error.message))
+        line = _line_of(error.field, lines)
+        here = "another round of its repeat" if error.rule == "one producer" else "this line"
+        message = error.message
+        for path in set(_PATH.findall(message)):
+            other = _line_of(path, lines)
+            message = (
+                re.sub(f"{re.escape(path)}(?![.0-9])", here if other == line else f"line {other}", message)
+                if other
+                else message
+            )
+        found.append(FieldError(f"line {line}" if line else error.field, error.rule, message))
     return ParamErrors(tuple(dict.fromkeys(found)))  # a line in a repeat has its faults once
+
+
+def _line_of(path: str, lines: Mapping[str, int]) -> int:
+    """The line of a record, or of the one that holds it; 0 without one."""
+    while path and path not in lines:
+        path = path.rpartition(".")[0]
+    return lines[path] if path else 0
 
 
 def _statements(text: str, faults: Faults) -> Iterator[tuple[int, str]]:

@@ -120,3 +120,11 @@ def test_no_two_boxes_overlap_and_all_stand_in_the_picture(depths: list[int], pa
     for (x1, y1), (x2, y2) in zip(sorted(places), sorted(places)[1:], strict=False):
         assert x1 != x2 or y2 - y1 >= HEIGHT
     assert all(re.fullmatch(r"M[-\d]+ [-\d]+ C[-\d ]+", arrow.path) for arrow in drawn.arrows)
+
+
+def test_a_package_is_called_by_all_of_its_binaries_and_by_three_when_there_are_many() -> None:
+    for number, said in ((2, "P0, P1"), (5, "P0, P1, P2 and 2 more")):
+        binaries = "".join(f"binary P{n}\nrun a\n" for n in range(number))
+        graph = read_definition(f"job j\nstage\nline\npackage\nscript run\n{binaries}binary P0\nrun b\n")[1]
+        assert folded(graph).boxes[0].software == said == graph.nodes[0].package.software
+        assert graph.nodes[0].name == "Stage1Line1Package1P0", "names in DAGMan's file stay short"

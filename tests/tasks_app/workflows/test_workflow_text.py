@@ -106,3 +106,40 @@ def test_what_cannot_run_here_is_told_by_line() -> None:
 def test_faults_of_repeats_stand_on_the_line_that_was_written() -> None:
     found = faults("job j\nstage\nrepeat i 1..2\nline\nbinary A\nin x{i}\nend")
     assert list(found) == ["line 6"]
+
+
+ONE = "line\nbinary {}\nrun x\n{}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("stage\n" + ONE.format("A", "out x\n") + ONE.format("B", "out x\n"), 10, "'x' is written by line 6 as well"),
+        ("stage\nrepeat i 1..2\n" + ONE.format("A", "out x\nend"), 7, "'x' is written by another round of its repeat"),
+        ("stage\n" + ONE.format("A", "out x x\n"), 6, "'x' is an output of this binary already"),
+        (
+            "stage\n" + ONE.format("A", "out x local\n") + ONE.format("B", "in x\nout y\n"),
+            6,
+            "'x' is read at line 10 and not forwarded: set forward, or leave out local.",
+        ),
+        (
+            "stage\n" + ONE.format("A", "in b\nout a\n") + ONE.format("B", "in a\nout b\n"),
+            6,
+            "001/001/001 → 001/002/001 (reads a at line 11) → 001/001/001 (reads b at this line).",
+        ),
+        (
+            "stage\nline\npackage\nbinary A\nrun x\nin b\npackage\nbinary B\nrun x\nout b",
+            7,
+            "001/001/002 (comes after it in its line, at line 8) → 001/001/001 (reads b at this line).",
+        ),
+        (
+            "stage\n" + ONE.format("A", "out a\n") + ONE.format("B", "in a from lab.a\n"),
+            10,
+            "'a' is written by line 6, so it comes from there",
+        ),
+    ],
+)
+def test_a_fault_that_names_other_records_names_their_lines(text: str, line: int, said: str) -> None:
+    found = faults("job j\n" + text)
+    assert list(found) == [f"line {line}"] and said in found[f"line {line}"], found
+    assert "stages[" not in found[f"line {line}"]

@@ -104,6 +104,13 @@ def test_what_is_wrong_is_refused_with_every_fault(api: Api) -> None:
     answer = submit(api(), text=TEXT.replace("binary B", "binary B sam"))
     assert [error["field"] for error in answer.json()["errors"]] == ["line 13"]
     assert submit(api()).status_code == 422 and submit(api(), text="job j", definition={}).status_code == 422
+    for given, field in (
+        ({"definition": "job x"}, "definition"),
+        ({"definition": [1]}, "definition"),
+        ({"text": "[]"}, "text"),
+    ):
+        (error,) = submit(api(), **given).json()["errors"]
+        assert error["field"] == field and "object" in error["message"], error
     assert not Workflow.objects.exists()
 
 
