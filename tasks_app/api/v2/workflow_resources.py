@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.response import Response
@@ -15,6 +17,7 @@ from jedisite.vocabulary.words import plural, sentence
 from jedisite.web.paging import OldestFirst
 from jedisite.web.problems import Conflict, InvalidFields
 from jedisite.web.reasons import ReasonField
+from tasks_app.api.v2 import idempotency
 from tasks_app.api.v2.base import Lists, Resource, StrictSerializer, one_of
 from tasks_app.api.v2.bulk_commands import RefusedSerializer
 from tasks_app.api.v2.task_serializers import LONGEST_REASON
@@ -23,7 +26,7 @@ from tasks_app.params.acts import HIGHEST_PRIORITY
 from tasks_app.params.faults import ParamErrors, shown
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
-from tasks_app.workflows.large_definitions import place_for
+from tasks_app.workflows.large_definitions import place_for, place_of
 from tasks_app.workflows.line_stories import story_of_package
 from tasks_app.workflows.package_acts import act_on_packages
 from tasks_app.workflows.package_columns import PACKAGES, PackageFilter, with_places
@@ -173,32 +176,34 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         found = super().get_queryset()
         return found.defer("definition") if self.action == "list" else found
 
+    def retrieve(self, request: Any, *args: Any, **more: Any) -> Response:
+        with place_of(self.kwargs["pk"], self.caller.name):
+            return super().retrieve(request, *args, **more)
+
     def get_serializer_class(self) -> Any:
         return WorkflowRowSerializer if self.action == "list" else WorkflowSerializer
 
     @extend_schema(
         summary="Submit a workflow",
         description="The definition as a document, of which `manage.py workflow schema` prints the JSON Schema, or as the "
-        "compact text. All of its tasks are made, or none; on hold it has no tasks yet.",
+        "compact text. All of its tasks are made, or none; on hold it has no tasks yet. For 24 hours, the same caller and "
+        "Idempotency-Key get the same workflow.",
         request=NewWorkflowSerializer,
         responses={201: WorkflowSerializer},
+        parameters=[OpenApiParameter(idempotency.HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER)],
     )
     def create(self, request: Any) -> Response:
-        self.actor()
+        by, key = self.actor(), idempotency.checked_key(request.headers.get(idempotency.HEADER))
         with place_for(int(request.META.get("CONTENT_LENGTH") or 0), self.caller.name):
-            return self._created(request)
+            return self._created(request, by, key)
 
-    def _created(self, request: Any) -> Response:
+    def _created(self, request: Any, by: str, key: str | None) -> Response:
         body = NewWorkflowSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        given = body.validated_data
-        (whole,) = given
+        (whole,) = body.validated_data
         try:
-            if "definition" in given:
-                number = submit_workflow(given["definition"], self.caller).pk
-            else:
-                with told_by_line(given["text"]):
-                    number = submit_workflow(as_document(read_definition(given["text"])[0]), self.caller).pk
+            with transaction.atomic():
+                number = self._submit(body.validated_data, by, key)
         except ParamErrors as exc:
             found = ({"field": e.field or whole, "rule": e.rule, "message": e.message} for e in exc.errors)
             raise InvalidFields(found) from exc
@@ -209,6 +214,21 @@ class WorkflowViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         return Response(
             WorkflowSerializer(workflow).data, status=status.HTTP_201_CREATED, headers={"Location": location}
         )
+
+    def _submit(self, given: dict[str, Any], by: str, key: str | None) -> int:
+        """The number of a new workflow, or of the one that was submitted under the same key."""
+        taken = idempotency.take(by, key, given) if key else None
+        if taken and taken.reply is not None:
+            return int(taken.reply["workflow"])
+        if "definition" in given:
+            number = submit_workflow(given["definition"], self.caller).pk
+        else:
+            with told_by_line(given["text"]):
+                number = submit_workflow(as_document(read_definition(given["text"])[0]), self.caller).pk
+        if taken:
+            taken.reply = {"workflow": number}
+            taken.save(update_fields=["reply"])
+        return number
 
 
 class WorkflowPackageSerializer(serializers.ModelSerializer[WorkflowPackage]):
@@ -277,7 +297,8 @@ class WorkflowPackageViewSet(Lists, Resource):
     def retrieve(self, request: Any, workflow_id: int, pk: int) -> Response:
         package = one_of(self.get_queryset().select_related("workflow"), pk)
         try:
-            story = story_of_package(package.workflow, package.path)
+            with place_of(workflow_id, self.caller.name):
+                story = story_of_package(package.workflow, package.path)
         except ParamErrors as exc:
             raise Conflict(sentence(exc)) from exc
         found: Any = {name: getattr(package, name) for name in WorkflowPackageSerializer.Meta.fields}
@@ -310,6 +331,13 @@ class WorkflowCommandViewSet(Resource):
         given = body.validated_data
         if given["command"] == "priority" and not self.caller.may(Right.STEER):
             raise PermissionDenied("A priority needs the right to steer production.")
+        with place_of(pk, self.caller.name):
+            answer = self._act(pk, given)
+        code = status.HTTP_200_OK if given["preview"] else status.HTTP_202_ACCEPTED
+        return Response(WorkflowAnswerSerializer(answer).data, status=code)
+
+    def _act(self, pk: int, given: dict[str, Any]) -> dict[str, Any]:
+        """What the command affects, as the answer's fields. Raises InvalidFields and Conflict."""
         asked = {"caller": self.caller, "reason": given["reason"], "preview": given["preview"]}
         answer: dict[str, Any] = {
             "command": given["command"],
@@ -336,5 +364,4 @@ class WorkflowCommandViewSet(Resource):
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         except (CannotDropError, CannotActError, SubmissionRefusedError) as exc:
             raise Conflict(sentence(exc)) from exc
-        code = status.HTTP_200_OK if given["preview"] else status.HTTP_202_ACCEPTED
-        return Response(WorkflowAnswerSerializer(answer).data, status=code)
+        return answer

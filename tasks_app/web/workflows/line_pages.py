@@ -21,6 +21,7 @@ from tasks_app.web.lists.cells import Cell
 from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
 from tasks_app.web.lists.misspelt import takes
+from tasks_app.web.workflows.large_workflows import in_its_place
 from tasks_app.web.workflows.workflow_buttons import ON_PACKAGES, buttons_of
 from tasks_app.web.workflows.workflow_pages import REFRESH_S, line_address, workflow_of
 from tasks_app.workflows.line_stories import story_of
@@ -77,6 +78,7 @@ def workflow_packages(request: HttpRequest, workflow_id: int) -> HttpResponse:
 @needs(Right.READ)
 @require_safe
 @takes()
+@in_its_place
 def workflow_line(request: HttpRequest, workflow_id: int, line: str) -> HttpResponse:
     """A line from what it reads to what it leaves: its packages in order, the jobs that tried them, and where it goes on."""
     workflow, caller = workflow_of(workflow_id), caller_of(request)

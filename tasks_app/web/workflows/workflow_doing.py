@@ -25,6 +25,7 @@ from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.web.commands import chosen_rows, command_buttons
 from tasks_app.web.lists.misspelt import takes
+from tasks_app.web.workflows.large_workflows import in_its_place
 from tasks_app.web.workflows.workflow_buttons import ACTS, DROP, STEERED, WorkflowAct
 from tasks_app.web.workflows.workflow_pages import line_address, workflow_of
 from tasks_app.workflows.dropping import CannotDropError, Dropped, drop_lines
@@ -60,6 +61,7 @@ _REFUSED = (CannotActError, CannotDropError, SubmissionRefusedError)
     stage=IntegerField(required=False, min_value=1, max_value=MOST_STAGES),
     line=CharField(required=False, validators=[RegexValidator(LINE, "Write a line such as 001/002.")]),
 )
+@in_its_place
 def workflow_do(request: HttpRequest, workflow_id: int, name: str) -> HttpResponse:
     """One act on a workflow, on a `stage`, or on a `line`: what it would do, and with POST the doing."""
     act = ACTS.get(name)
@@ -240,7 +242,6 @@ def workflow_packages_bulk(request: HttpRequest) -> HttpResponse:
     """One act on packages of one workflow: `command`, and `ids` or `query` (the filters of the list of packages)."""
     given = request.POST if request.method == "POST" else request.GET
     act, query = ACTS.get(given.get("command", "")), given.get("query", "").lstrip("?")
-    faults: list[str] = []
     try:
         if act is None or not act.for_lines:
             raise bulk.SelectionError("command", "command: choose what to do with the packages.")
@@ -248,8 +249,23 @@ def workflow_packages_bulk(request: HttpRequest) -> HttpResponse:
     except bulk.SelectionError as exc:
         context: dict[str, Any] = {"section": "workflows", "faults": [str(exc)], "act": act}
         return render(request, "tasks_app/workflow_do.html", context, status=400)
+    return _with_packages(request, workflow.pk, act, workflow, chosen, ids, query)
+
+
+@in_its_place
+def _with_packages(
+    request: HttpRequest,
+    workflow_id: int,
+    act: WorkflowAct,
+    workflow: Workflow,
+    chosen: Chosen,
+    ids: Sequence[int],
+    query: str,
+) -> HttpResponse:
+    given = request.POST if request.method == "POST" else request.GET
     caller, code = caller_of(request), 200
-    back = reverse("dashboard:workflow-packages", args=[workflow.pk])
+    faults: list[str] = []
+    back = reverse("dashboard:workflow-packages", args=[workflow_id])
     of = plural(len(chosen.lines), "line") if act.name == DROP else plural(len(chosen.paths), "package")
     if request.method == "POST" and "confirm" in given:
         code, faults = _do(request, act, workflow, caller, None, chosen)

@@ -29,6 +29,7 @@ from tasks_app.web.lists.facets import FacetOf
 from tasks_app.web.lists.listing import Listing
 from tasks_app.web.lists.misspelt import takes
 from tasks_app.web.workflows import graph_picture
+from tasks_app.web.workflows.large_workflows import in_its_place
 from tasks_app.web.workflows.seen_workflow import SeenWorkflow, seen
 from tasks_app.web.workflows.workflow_buttons import buttons_of
 from tasks_app.workflows.rules.dagman_file import dag_of, written
@@ -105,6 +106,7 @@ def workflow_of(workflow_id: int) -> Workflow:
 @needs(Right.READ)
 @require_safe
 @takes()
+@in_its_place
 def workflow_page(request: HttpRequest, workflow_id: int) -> HttpResponse:
     """One workflow: what it does and waits for, its graph with the longest chain that is left, and the same as a table."""
     workflow, now = workflow_of(workflow_id), timezone.now()
@@ -172,6 +174,7 @@ def dagman_download(name: str, text: str) -> HttpResponse:
 @needs(Right.READ)
 @require_safe
 @takes()
+@in_its_place
 def workflow_dagman(request: HttpRequest, workflow_id: int) -> HttpResponse:
     """The graph of a workflow for HTCondor's DAGMan."""
     workflow = workflow_of(workflow_id)

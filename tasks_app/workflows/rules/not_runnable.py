@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tasks_app.domain.failure_reasons import REASONS, is_reason
 from tasks_app.params.faults import Faults, shown
+from tasks_app.params.filelists import why_not_carried
 from tasks_app.workflows.rules.definition import Acquisition, Binary, Definition, Keep, Line, OutputFile
 from tasks_app.workflows.rules.stickiness import kept_files
 
+_LOG = re.compile(r"[0-9]+\.log\.tgz")
 USUAL_CPU_PERCENT = Binary("x").cpu_percent
 
 
@@ -50,6 +53,8 @@ def _check_binary(where: str, binary: Binary, kept: dict[str, Keep], datasets: d
         faults.add(f"{where}.cpu_percent", "not available", said)
     for n, file in enumerate(binary.inputs):
         at = f"{where}.inputs[{n}]"
+        if file.dataset and (bad := why_not_carried(file.name)):
+            faults.add(f"{at}.name", "file name", f"{shown(file.name)} is no file that a job could read: {bad}.")
         if file.size_mb:
             faults.add(f"{at}.size_mb", "not available", "Sizes are those of the files that are there: leave it out.")
         if file.acquisition is Acquisition.PREFETCH and not file.dataset:
@@ -63,6 +68,10 @@ def _check_binary(where: str, binary: Binary, kept: dict[str, Keep], datasets: d
 
 
 def _check_output(at: str, file: OutputFile, kept: dict[str, Keep], faults: Faults) -> None:
+    if bad := why_not_carried(f"x.{file.name}"):  # what comes before it is the name of the task
+        faults.add(f"{at}.name", "file name", f"{shown(file.name)} cannot be the name of an output: {bad}.")
+    if _LOG.fullmatch(file.name):
+        faults.add(f"{at}.name", "not available", f"Logs of jobs have names like {shown(file.name)}: choose another.")
     if file.store:
         said = "There is no permanent storage beside the site's: leave it out, and the file is kept."
         faults.add(f"{at}.store", "not available", said)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.models import Command, Task, Workflow
+from tasks_app.workflows import large_definitions
 from tasks_app.workflows.large_definitions import TooManyLargeDefinitions, place_for
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.workflow_document import as_document
@@ -178,13 +180,68 @@ def test_the_failed_packages_of_a_line_are_tried_again(api: Api) -> None:
     assert (held.status_code, held.json()["packages"]) == (200, ["001/002/001"])
 
 
+def test_a_workflow_that_is_sent_again_under_the_same_key_is_one_workflow(api: Api) -> None:
+    client = api()
+
+    def send(key: str, text: str = TEXT) -> Any:
+        return client.post(WORKFLOWS, {"text": text}, JSON, headers={"idempotency-key": key})
+
+    first, again = send("a"), send("a")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json()["id"] == again.json()["id"] and first["Location"] == again["Location"]
+    assert Workflow.objects.count() == 1
+    other = send("a", TEXT.replace("pair", "other"))
+    assert other.status_code == 422 and other.json()["errors"][0]["field"] == "Idempotency-Key"
+    assert send("b").json()["id"] != first.json()["id"]
+    assert send("c", "job").status_code == 422 and send("c").status_code == 201, "what was refused has used no key"
+    bob = api("user", name="bob").post(WORKFLOWS, {"text": TEXT}, JSON, headers={"idempotency-key": "a"})
+    assert bob.status_code == 201 and bob.json()["owner"] == "bob"
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("000001.log.tgz", "Logs of jobs have names like '000001.log.tgz': choose another."),
+        ("1.log.tgz", "Logs of jobs have names"),
+        ("a%41", "'a%41' cannot be the name of an output: it has % in it."),
+    ],
+)
+def test_outputs_that_no_job_could_store_are_refused_with_their_line(api: Api, output: str, said: str) -> None:
+    answer = submit(api(), text=TEXT.replace("out b", f"out {output}"))
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "line 16") and said in error["message"]
+    assert not Workflow.objects.exists() and not Task.objects.exists()
+
+
+def test_large_workflows_are_read_a_few_at_once_and_small_ones_always(
+    api: Api, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow, bob = in_part(), api("user", name="bob")
+    path = f"{WORKFLOWS}{workflow.pk}/"
+    package = f"{path}packages/{workflow.packages.first().pk}/"
+    hold = {"command": "hold", "preview": True}
+    client.force_login(User.objects.get(username="bob"))
+    pages = [f"/workflows/{workflow.pk}/{part}" for part in ("", "dagman/", "lines/001/001/", "do/hold/")]
+    with place_for(50_001, "bob"):
+        assert {bob.get(path).status_code, bob.get(package).status_code, client.get(pages[0]).status_code} == {200}
+        monkeypatch.setattr(large_definitions, "MANY", 1)
+        for answer in (bob.get(path), bob.get(package)):
+            assert answer.status_code == 503 and "large workflow is being read for you" in answer.json()["detail"]
+        for page in pages:
+            answer = client.get(page)
+            assert answer.status_code == 503 and answer["Retry-After"] == "10", page
+        assert api().get(path).status_code == 200, "another account has its place"
+        assert command(api(), workflow.pk, **hold).status_code == 200
+    assert bob.get(path).status_code == 200
+
+
 @pytest.mark.django_db
 def test_large_definitions_are_read_a_few_at_once(api: Api) -> None:
     large = TEXT + "\n" + "#" * 50_001
     with place_for(50_001, "ada"):
         answer = submit(api(), text=large)
         assert answer.status_code == 503 and answer["Retry-After"] == "10"
-        assert "Another large definition is being read for you" in answer.json()["detail"]
+        assert "Another large workflow is being read for you" in answer.json()["detail"]
         assert submit(api(), text=TEXT).status_code == 201
         with place_for(50_001, "bob"), pytest.raises(TooManyLargeDefinitions), place_for(50_001, "carol"):
             pass

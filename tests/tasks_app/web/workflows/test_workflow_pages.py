@@ -256,7 +256,7 @@ def test_a_definition_is_checked_and_shown_and_nothing_runs(reader: Client) -> N
     assert not Workflow.objects.exists()
     with place_for(50_001, "ada"):
         answer = reader.post("/workflows/check/", {"text": TWO_STAGES + "\n" + "#" * 50_001})
-        assert answer.status_code == 503 and "Another large definition is being read for you" in text_of(answer)
+        assert answer.status_code == 503 and "Another large workflow is being read for you" in text_of(answer)
     dag = reader.post("/workflows/check/", {"text": TWO_STAGES, "act": "dagman"})
     assert dag["Content-Disposition"] == 'attachment; filename="pair.dag"' and dag.content.startswith(
         b"JOB Stage1Line1"
