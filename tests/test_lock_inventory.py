@@ -145,6 +145,7 @@ TESTED: dict[str, str] = {
     "tasks_app/transfers/claiming.py:_CLAIM": f"{_TRANSFERS}:test_a_request_that_another_has_is_passed_over",
     "tasks_app/transfers/claiming.py:_HOLD": f"{_TRANSFERS}:test_a_request_that_is_begun_and_that_another_takes_is_passed_over",
     "tasks_app/transfers/claiming.py:_begin_rules": f"{_TRANSFERS}:test_a_rule_is_begun_when_who_cancels_it_has_done_so",
+    "tasks_app/transfers/other_sources.py:_CLOSED": f"{_TRANSFERS}:test_a_request_that_another_has_keeps_its_source",
     "tasks_app/transfers/turn_books.py:_LOCK_RULES": f"{_TRANSFERS}:test_results_wait_for_who_cancels_and_rules_come_first",
     "tasks_app/transfers/turn_books.py:_ours": f"{_TRANSFERS}:test_a_request_that_has_become_somebody_elses_is_not_booked",
     "tasks_app/transfers/requesting.py:cancel": f"{_TRANSFERS}:test_rules_are_cancelled_in_order",

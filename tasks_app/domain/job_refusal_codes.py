@@ -115,12 +115,37 @@ COPY_WITHOUT_SOURCE: Final = code(
     "site",
     "Allow reading from a storage that has the file, or put the file back; copies are on the page Transfers.",
 )
+COPY_STORAGE_GONE: Final = code(
+    "copy_storage_gone",
+    "Storage is none of this machine",
+    "data",
+    "site",
+    "Give the storage its folder (path) again, in the admin under Storage endpoints, before the last attempt; "
+    "all errors are on the page Transfers.",
+)
 COPY_STORAGE_OFF: Final = code(
     "copy_storage_off",
     "Storage is closed to transfers",
     "data",
     "site",
-    "Allow the storage to be read and written again; what waits for it is on the page Transfers.",
+    "Allow the storage to be read and written again, in the admin under Storage endpoints; copies then go on by themselves, "
+    "see the page Transfers.",
+)
+COPY_STORAGE_CLOSED: Final = code(
+    "copy_storage_closed",
+    "Storage is closed for a while",
+    "data",
+    "site",
+    "Find out why jobs cannot store their outputs there; copies go on by themselves when it opens, at the time given or once a "
+    "job has stored its outputs, see the page Transfers.",
+)
+COPY_LINK_OFF: Final = code(
+    "copy_link_off",
+    "Link is switched off",
+    "data",
+    "expert",
+    "Give AGIS_closeness of the link a value from 0 to 11, in the admin under Link values or with import_sites; copies then "
+    "go on by themselves, see the page Transfers.",
 )
 COPY_STORAGE_AWAY: Final = code(
     "copy_storage_away",
@@ -142,6 +167,22 @@ COPY_FAILS: Final = code(
     "data",
     "site",
     "Mend what the error says before the last attempt; all errors are on the page Transfers.",
+)
+COPY_LINK_SLOW: Final = code(
+    "copy_link_slow",
+    "Link copies as fast as it may",
+    "capacity",
+    "nobody",
+    "Wait for its turn: the page Transfers shows what is ahead, and LINK_RATE of the mover how many MB/s the link gives.",
+    severity="info",
+)
+COPY_MOVER_BUSY: Final = code(
+    "copy_mover_busy",
+    "Mover copies as much as it may",
+    "capacity",
+    "nobody",
+    "Wait for its turn: the page Transfers shows what is ahead, and TURN_VOLUME of the mover how many MB it copies in one turn.",
+    severity="info",
 )
 COPY_LINK_BUSY: Final = code(
     "copy_link_busy",

@@ -19,7 +19,7 @@ from tasks_app.domain.states import TASK_FINAL, TaskStatus
 from tasks_app.explaining import added_gates, deciding_again
 from tasks_app.explaining.following import with_cpu_time
 from tasks_app.explaining.queries import facts_of
-from tasks_app.explaining.rules.answers import Gate, as_json, first_no
+from tasks_app.explaining.rules.answers import Gate, as_json, first_held, first_no
 from tasks_app.explaining.rules.gates import UNREAD, walk
 from tasks_app.explaining.rules.wait_facts import WhyFacts
 from tasks_app.explaining.stored_verdicts import as_plain, chosen_queues
@@ -75,6 +75,11 @@ class Why:
     @property
     def blocked(self) -> Gate | None:
         return first_no(self.gates)
+
+    @property
+    def held(self) -> Gate | None:
+        """What holds a part of its jobs up, while others go on; None where nothing does, and where all are held up."""
+        return first_held(self.gates) if self.blocked is None else None
 
     @property
     def lead(self) -> str:

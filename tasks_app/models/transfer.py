@@ -101,7 +101,10 @@ class TransferRule(models.Model):
 
 
 class TransferRequest(models.Model):
-    """One file of a rule on its way. The mover holds it by a lease, and goes on where the last turn has ended."""
+    """One file of a rule on its way. The mover holds it by a lease, and goes on where the last turn has ended.
+
+    Of one that is tried again `error` says what its last attempt met, and `moved_at` when that was.
+    """
 
     id = models.BigAutoField(primary_key=True)
     rule = models.ForeignKey(TransferRule, models.CASCADE, related_name="requests")

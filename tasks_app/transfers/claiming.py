@@ -13,7 +13,7 @@ from jedisite.agents.passes import is_dead, owner
 from jedisite.database.sql import hot_cursor, numbers, texts
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.transfers.link_settings import MoverSettings
-from tasks_app.transfers.storages import Storage
+from tasks_app.transfers.storages import Storage, shut
 
 LEASE: Final = timedelta(minutes=5)
 """After so long without a sign of life a request is taken over from another machine's mover."""
@@ -112,13 +112,15 @@ def claim(
 def _room(
     loads: list[tuple[str, str, int, int]], settings: MoverSettings, stores: Mapping[str, Storage]
 ) -> dict[Link, int]:
-    """How many more transfers each link takes; those of one tape share its drives."""
+    """How many more transfers each link takes, none where the way is closed; those of one tape share its drives."""
     tapes = {source for source, _, _, _ in loads if source in stores and stores[source].is_tape}
     drives = {
         tape: settings.drives(tape) - sum(active for source, _, active, _ in loads if source == tape) for tape in tapes
     }
     room = {}
     for source, destination, active, queued in loads:
+        if shut(source, destination, stores):
+            continue
         free = settings.pace(source, destination, source in tapes).at_once - active
         if source in tapes:
             free = min(free, drives[source])

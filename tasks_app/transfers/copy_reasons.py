@@ -10,13 +10,14 @@ from typing import Any, Final
 import psycopg
 
 from jedisite.database.sql import hot_cursor, texts
+from tasks_app.domain import job_refusal_codes as codes
 from tasks_app.domain.transfer_states import ReplicaStatus, TransferKind
 from tasks_app.transfers import replicas
 from tasks_app.transfers.link_settings import MoverSettings, mover_settings
 from tasks_app.transfers.rules.copy_waits import (
+    AWAY,
     IS_FULL,
     NO_COPIES,
-    NO_FOLDER,
     NO_ROOM,
     Copies,
     CopyWaits,
@@ -25,7 +26,7 @@ from tasks_app.transfers.rules.copy_waits import (
     joined,
     reason_of,
 )
-from tasks_app.transfers.storages import Storage, local_storages
+from tasks_app.transfers.storages import Storage, local_storages, shut
 
 MOST_TASKS: Final = 10_000
 """Tasks that are named of one reason, so that each is counted once where it waits for several links."""
@@ -35,14 +36,15 @@ _COPIES: Final = """
 WITH mine AS (
     SELECT r.jeditaskid, q.id, q.source, q.destination, q.bytes, q.bytes_copied, q.next_try, q.created,
            CASE WHEN q.status = 'active' THEN 'active'
-             WHEN q.error LIKE ANY (%(rooms)s::text[]) THEN 'room' WHEN q.error LIKE %(folder)s THEN 'folder'
+             WHEN q.error LIKE ANY (%(rooms)s::text[]) THEN 'room' WHEN q.error LIKE %(away)s THEN 'away'
              WHEN q.error <> '' THEN 'retried'
              WHEN EXISTS (SELECT 1 FROM transfer_requests a WHERE a.status = 'active' AND a.scope = q.scope AND a.lfn = q.lfn
                                                             AND a.destination = q.destination) THEN 'other'
              ELSE 'queued' END AS way
       FROM transfer_rules r JOIN transfer_requests q ON q.rule_id = r.id AND q.status IN ('queued', 'active')
      WHERE r.status IN ('queued', 'active') AND r.kind = ANY(%(kinds)s::text[]) AND {whose})
-SELECT g.source, g.destination, g.way, g.files, g.bytes, g.copied, e.error, e.attempt, g.again, g.since, e.scope, e.lfn, g.tasks
+SELECT g.source, g.destination, g.way, g.files, g.bytes, g.copied, e.error, e.attempt, g.again, g.since, e.scope, e.lfn, g.tasks,
+       e.moved_at
   FROM (SELECT source, destination, way, count(*) AS files, sum(bytes)::bigint AS bytes, sum(bytes_copied)::bigint AS copied,
                min(id) AS oldest, min(next_try) AS again, min(created) AS since,
                (array_agg(DISTINCT jeditaskid) FILTER (WHERE jeditaskid IS NOT NULL))[1:%(most)s] AS tasks
@@ -55,7 +57,7 @@ SELECT coalesce(sum(files), 0)::bigint, coalesce(sum(files - files_done - files_
   FROM transfer_rules r WHERE r.status IN ('queued', 'active') AND r.kind = ANY(%(kinds)s::text[]) AND {whose}
 """
 _WANTED: Final = """
-SELECT source, destination, count(*) FROM transfer_requests
+SELECT source, destination, count(*), sum(bytes - bytes_copied)::bigint FROM transfer_requests
  WHERE source = ANY(%s::text[]) AND (status = 'active' OR status = 'queued' AND error = '') GROUP BY 1, 2
 """
 _WHOSE: Final[Mapping[str, str]] = {"job_id": "r.pandaid = %(of)s", "task_id": "r.jeditaskid = %(of)s"}
@@ -86,9 +88,9 @@ def all_copies(now: datetime) -> list[tuple[Copies, Reason]]:
 
 
 def _copies(cursor: psycopg.Cursor[Any], whose: str, values: Mapping[str, Any]) -> list[Copies]:
-    patterns = {"rooms": texts((f"{NO_ROOM}%", f"{IS_FULL}%")), "folder": f"{NO_FOLDER}%", "most": MOST_TASKS}
+    patterns = {"rooms": texts((f"{NO_ROOM}%", f"{IS_FULL}%")), "away": f"{AWAY % '%'}%", "most": MOST_TASKS}
     cursor.execute(_COPIES.format(whose=whose), {**values, **patterns})
-    return [Copies(*(*row[:10], row[10:12], tuple(row[12] or ()))) for row in cursor.fetchall()]
+    return [Copies(*(*row[:10], row[10:12], tuple(row[12] or ()), row[13])) for row in cursor.fetchall()]
 
 
 def _reasons(cursor: psycopg.Cursor[Any], found: Sequence[Copies], now: datetime) -> list[tuple[Copies, Reason]]:
@@ -96,44 +98,44 @@ def _reasons(cursor: psycopg.Cursor[Any], found: Sequence[Copies], now: datetime
         return []
     settings, stores = mover_settings(), local_storages()
     cursor.execute(_WANTED, [texts(sorted({one.source for one in found if one.source}))])
-    wanted = {(source, destination): number for source, destination, number in cursor.fetchall()}
+    wanted = {(source, destination): (number, left) for source, destination, number, left in cursor.fetchall()}
     reads: Counter[str] = Counter()
-    for (source, _), number in wanted.items():
+    for (source, _), (number, _) in wanted.items():
         reads[source] += number
     lost = [one.example for one in found if not one.source]
     places = replicas.places_of(cursor, lost) if lost else {}
     told = []
     for one in found:
-        load = load_of(
-            one.source,
-            one.destination,
-            wanted.get((one.source, one.destination), 0),
-            reads[one.source],
-            settings,
-            stores,
-        )
+        link = one.source, one.destination
+        load = load_of(*link, wanted.get(link, (0, 0)), reads[one.source], settings, stores)
         lacks = "" if one.source else _lacks(places[one.example], stores)
         told.append((one, reason_of(one, load, now, settings.attempts, lacks)))
     return told
 
 
 def load_of(
-    source: str, destination: str, wanted: int, reads: int, settings: MoverSettings, stores: Mapping[str, Storage]
+    source: str,
+    destination: str,
+    wanted: tuple[int, int],
+    reads: int,
+    settings: MoverSettings,
+    stores: Mapping[str, Storage],
 ) -> Load:
-    """What a link gives, and how many files want it: those being copied, and those that wait for their first attempt."""
+    """What a link gives, and how many files and bytes want it: what is being copied, and what waits for its first attempt."""
     is_tape = source in stores and stores[source].is_tape
     pace, drives = settings.pace(source, destination, is_tape), settings.drives(source) if is_tape else None
-    return Load(pace.at_once, wanted, pace.mbps, drives, reads, _closed(source, destination, stores))
+    files, left = wanted
+    closed = _closed(source, destination, stores)
+    latency = pace.latency.total_seconds()
+    return Load(pace.at_once, files, left, pace.mbps, settings.turn_bytes, drives, reads, latency, closed)
 
 
-def _closed(source: str, destination: str, stores: Mapping[str, Storage]) -> str:
-    """Why one of two storages serves no transfers, as far as that is known without looking at its folder."""
+def _closed(source: str, destination: str, stores: Mapping[str, Storage]) -> tuple[str, str]:
+    """Why nothing is copied between two storages, as far as that is known without looking at their folders."""
     for name in filter(None, (destination, source)):
         if name not in stores:
-            return f"{name} is no storage of this machine"
-    if destination in stores and stores[destination].why_not_written:
-        return stores[destination].why_not_written
-    return stores[source].why_not_read if source in stores else ""
+            return codes.COPY_STORAGE_GONE, f"{name} is no storage of this machine"
+    return shut(source, destination, stores) or ("", "")
 
 
 def _lacks(places: Sequence[replicas.Place], stores: Mapping[str, Storage]) -> str:

@@ -35,6 +35,10 @@ class NoCopyError(Exception):
     """The file cannot be copied now; the sentence says why. It may be tried again."""
 
 
+class ShutError(NoCopyError):
+    """Nothing is copied on this way now; the file waits until it is open again."""
+
+
 class NoRoomError(NoCopyError):
     """The destination has no room for the file; nothing of it is left there."""
 

@@ -12,11 +12,12 @@ from django.db.models import F, Sum
 
 from jedisite.database.sql import hot_cursor, numbers
 from jedisite.vocabulary.words import plural
+from tasks_app.domain.job_refusal_codes import COPY_STORAGE_GONE
 from tasks_app.domain.transfer_states import KIND_WORDS, TRANSFER_OPEN, TransferKind, TransferStatus
 from tasks_app.models import TransferRequest, TransferRule
 from tasks_app.transfers.copy_reasons import load_of
 from tasks_app.transfers.link_settings import mover_settings
-from tasks_app.transfers.rules.copy_waits import NEXT_TURN, NO_DISK, why_busy
+from tasks_app.transfers.rules.copy_waits import NEXT_TURN, NO_DISK, when_seen, why_busy
 from tasks_app.transfers.rules.file_copy import FileCopy
 from tasks_app.transfers.rules.under_way import UnderWay
 from tasks_app.transfers.storages import local_storages
@@ -31,6 +32,7 @@ class LinkUse:
     limit   MB/s that all files on the link may have together; 0: any
     left    bytes of its files that wait or are being copied, and are not there yet
     moved   when bytes went over it last
+    closed  nothing is copied over it until a storage or the link is opened, as `why` says
     """
 
     source: str
@@ -46,6 +48,7 @@ class LinkUse:
     moved: datetime | None
     oldest: datetime | None
     why: str
+    closed: bool = False
 
 
 _LINKS = """
@@ -62,7 +65,8 @@ SELECT q.source, q.destination, count(*) FILTER (WHERE q.status = 'queued'), cou
        coalesce(sum(q.bytes - q.bytes_copied) FILTER (WHERE q.status IN ('queued', 'active')), 0)::bigint,
        max(coalesce(q.ended, q.moved_at)) FILTER (WHERE q.status IN ('done', 'active')),
        min(q.created) FILTER (WHERE q.status = 'queued'),
-       coalesce(max(q.error) FILTER (WHERE q.status = 'queued'), '')
+       (array_agg(q.error ORDER BY q.moved_at DESC NULLS LAST, q.error) FILTER (WHERE q.status = 'queued' AND q.error <> ''))[1],
+       max(q.moved_at) FILTER (WHERE q.status = 'queued' AND q.error <> '')
   FROM transfer_requests q WHERE q.status IN ('queued', 'active') OR q.ended >= %(now)s - interval '1 hour'
  GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC, 1, 2
 """
@@ -78,18 +82,21 @@ def links(now: datetime) -> list[LinkUse]:
     for source, _, queued, active, retried, *_ in rows:
         reads[source] += active + queued - retried
     found = []
-    for source, destination, queued, active, retried, done, failed, mbps, left, moved, oldest, error in rows:
-        load = load_of(source, destination, active + queued - retried, reads[source], settings, stores)
-        why = ""
-        if not destination:
-            why = NO_DISK
-        elif queued > retried:
-            why = load.closed or why_busy(source, destination, load)[1] or NEXT_TURN
-        if retried:
-            again = f"{plural(retried, 'file')} will be tried again: {error}"
-            why = f"{why}; {again}" if why else again
+    for source, destination, queued, active, retried, done, failed, mbps, left, moved, oldest, error, tried in rows:
+        load = load_of(source, destination, (active + queued - retried, left), reads[source], settings, stores)
+        code, why = load.closed
+        closed = bool(queued and why and code != COPY_STORAGE_GONE)
+        if not closed:
+            why = ""
+            if not destination:
+                why = NO_DISK
+            elif queued > retried:
+                why = load.closed[1] or why_busy(source, destination, load)[1] or NEXT_TURN
+            if retried:
+                again = f"{plural(retried, 'file')} will be tried again: {error}{when_seen(error, tried, now)}"
+                why = f"{why}; {again}" if why else again
         counts = (queued, active, retried, done, failed)
-        found.append(LinkUse(source, destination, *counts, mbps, load.mbps, left, moved, oldest, why))
+        found.append(LinkUse(source, destination, *counts, mbps, load.mbps, left, moved, oldest, why, closed))
     return found
 
 
@@ -124,14 +131,18 @@ class NotedRule(NamedTuple):
     why: str
 
 
-def noted(rules: Sequence[TransferRule], uses: Sequence[LinkUse]) -> list[NotedRule]:
+def noted(rules: Sequence[TransferRule], uses: Sequence[LinkUse], now: datetime) -> list[NotedRule]:
     """Rules with the last error of their queued files, else with why their link makes them wait."""
-    ways = {(use.source, use.destination): use.why for use in uses}
+    ways = {(use.source, use.destination): use for use in uses}
     queued = TransferRequest.objects.filter(rule__in=[rule.pk for rule in rules], status=TransferStatus.QUEUED)
     why: dict[int, str] = {}
-    rows = queued.values_list("rule_id", "error", "source", "destination").order_by("rule_id", "error", "-id")
-    for rule_id, error, source, destination in rows.distinct("rule_id", "error"):
-        why[rule_id] = f"a file will be tried again: {error}" if error else ways.get((source, destination), "")
+    rows = queued.values_list("rule_id", "error", "source", "destination", "moved_at")
+    for rule_id, error, *link, tried in rows.order_by("rule_id", "error", "-id").distinct("rule_id", "error"):
+        way = ways.get((link[0], link[1]))
+        if error and not (way and way.closed):
+            why[rule_id] = f"a file will be tried again: {error}{when_seen(error, tried, now)}"
+        elif way:
+            why[rule_id] = way.why
     for rule_id, other in _copied_for_others([rule.pk for rule in rules]).items():
         why[rule_id] = f"its files are being copied for rule {other}"
     return [NotedRule(rule, KIND_WORDS[TransferKind(rule.kind)], rule.error or why.get(rule.pk, "")) for rule in rules]

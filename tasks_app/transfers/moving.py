@@ -22,13 +22,14 @@ from tasks_app.ddm.local_files import file_url
 from tasks_app.domain.transfer_states import ReplicaStatus, TransferStatus
 from tasks_app.transfers import file_copies, replicas
 from tasks_app.transfers.claiming import Held, Link, claim, free_dead
-from tasks_app.transfers.file_copies import BadFileError, Content, NoCopyError, NoRoomError
+from tasks_app.transfers.file_copies import BadFileError, Content, NoCopyError, NoRoomError, ShutError
 from tasks_app.transfers.link_settings import MoverSettings, mover_settings
+from tasks_app.transfers.other_sources import read_elsewhere
 from tasks_app.transfers.requesting import source_of
 from tasks_app.transfers.room import Room, room_now
-from tasks_app.transfers.rules.copy_waits import NO_FOLDER, NO_REPLICA
+from tasks_app.transfers.rules.copy_waits import AWAY, NO_REPLICA
 from tasks_app.transfers.rules.pace import MB, ROOM_FOR, LinkPace, allowance
-from tasks_app.transfers.storages import Storage, local_storages
+from tasks_app.transfers.storages import Storage, local_storages, shut
 from tasks_app.transfers.turn_books import Step, book
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,9 @@ class Turn:
         failed = Step(held, TransferStatus.QUEUED, self.now)
         try:
             return self._step(held)
+        except ShutError:
+            self.room.left.pop(held.id, None)
+            return replace(failed, waits=True)
         except (BadFileError, NoCopyError, OSError) as exc:
             self.room.left.pop(held.id, None)
             if away := self._away(held):
@@ -81,7 +85,7 @@ class Turn:
     def _away(self, held: Held) -> str:
         """Which of the two storages has no folder now, so that nothing is known of its files; "" when both have theirs."""
         both = (self.stores[name] for name in (held.destination, held.source) if name in self.stores)
-        return next((f"{NO_FOLDER}{one.name} is not there" for one in both if not one.is_there), "")
+        return next((f"{AWAY % one.name}: its folder is not there" for one in both if not one.is_there), "")
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)
@@ -121,19 +125,16 @@ class Turn:
             raise
 
     def _checked(self, held: Held) -> file_copies.Place:
-        """The place of the copy. Raises NoCopyError when one of the two storages serves no transfers."""
+        """The place of the copy. Raises NoCopyError when one of the two is no storage here, ShutError when the way is closed."""
         target = self.stores.get(held.destination)
         if target is None:
             raise NoCopyError(f"{held.destination} is no storage of this machine")
-        if target.why_not_written:
-            raise NoCopyError(target.why_not_written)
+        if closed := shut(held.source, held.destination, self.stores):
+            raise ShutError(closed.said)
         if not held.source:
             raise NoCopyError(NO_REPLICA)
-        source = self.stores.get(held.source)
-        if source is None:
+        if held.source not in self.stores:
             raise NoCopyError(f"{held.source} is no storage of this machine")
-        if source.why_not_read:
-            raise NoCopyError(source.why_not_read)
         return self._place(held.destination, held)
 
     def _used_until(self, held: Held, pace: LinkPace, copied: int) -> datetime:
@@ -151,6 +152,7 @@ def move(now: datetime) -> Moved:
     settings, stores = mover_settings(), local_storages()
     with hot_cursor() as cursor:
         free_dead(cursor)
+    read_elsewhere(settings, stores, now)
     turn = Turn(settings, stores, now, settings.turn_bytes, room_now(stores))
     seen: list[int] = []
     ended = 0

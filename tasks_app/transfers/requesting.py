@@ -34,7 +34,7 @@ from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.transfers import replicas
 from tasks_app.transfers.replicas import Name, Place
 from tasks_app.transfers.rules.pace import Source, choose_source
-from tasks_app.transfers.storages import Storage, local_storages
+from tasks_app.transfers.storages import Storage, local_storages, shut_from
 
 ACTIVITIES: Final[Mapping[TransferKind, str]] = {
     TransferKind.GATHER: "Production Output",
@@ -168,23 +168,19 @@ def _source(
 
 
 def source_of(places: Iterable[Place], destination: str, stores: Mapping[str, Storage], failed: str = "") -> str:
-    """From which of its places a file is copied; "" when none can be read now.
+    """From which of its places a file is copied; "" when it has none here.
 
-    At the destination itself it is read when it lies there already, and nothing is copied.
+    At the destination itself it is read when it lies there already, and nothing is copied. A place that is away, as on a disk
+    that is not mounted, or from which the way is closed, is waited for where there is no other.
     """
     there = [p.endpoint for p in replicas.readable(places, stores)]
     if destination in there and not stores[destination].is_tape:
         return destination
     site = stores[destination].site if destination in stores else ""
-    open_ones = [
-        Source(name, stores[name].is_tape, stores[name].site == site)
-        for name in there
-        if name != destination and not stores[name].why_not_read
-    ]
-    # One that is away, as a disk that is not mounted, is waited for where there is no other.
-    return choose_source((one for one in open_ones if stores[one.endpoint].is_there), failed) or choose_source(
-        open_ones, failed
-    )
+    found = [Source(name, stores[name].is_tape, stores[name].site == site) for name in there if name != destination]
+    open_ones = [one for one in found if shut_from(one.endpoint, destination, stores) is None]
+    at_hand = [one for one in open_ones if stores[one.endpoint].is_there]
+    return choose_source(at_hand or open_ones or found, failed)
 
 
 def dataset_rule(

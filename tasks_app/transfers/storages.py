@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from brokerage_app.models import StorageEndpoint
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef
+
+from brokerage_app.models import LinkValue, StorageEndpoint
+from brokerage_app.vocabulary.snapshot import BLOCKED
+from tasks_app.domain import job_refusal_codes as codes
+
+CLOSENESS: Final = "AGIS_closeness"
+"""Of a link in the network matrix; BLOCKED switches it off until somebody gives it another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """An endpoint with its folder. `why_not_read`, `why_not_written`: why it serves no transfers now; "" when it does."""
+    """An endpoint with its folder. `why_not_read`, `why_not_written`: why it serves no transfers now; "" when it does.
+
+    is_closed   it is closed for writing for a while, since jobs could not store their outputs there
+    no_link_to  the sites to which the link from its site is switched off
+    """
 
     name: str
     site: str
@@ -19,6 +34,8 @@ class Storage:
     is_tape: bool
     why_not_read: str = ""
     why_not_written: str = ""
+    is_closed: bool = False
+    no_link_to: frozenset[str] = frozenset()
 
     @property
     def is_there(self) -> bool:
@@ -28,18 +45,23 @@ class Storage:
 
 def local_storages() -> dict[str, Storage]:
     """All of them by name. One statement."""
+    sites = StorageEndpoint.objects.exclude(path="").values("site_name")
+    off = LinkValue.objects.filter(source=OuterRef("site_name"), destination__in=sites, key=CLOSENESS, value=BLOCKED)
     rows = StorageEndpoint.objects.exclude(path="").defer("data")
-    return {row.name: _storage(row) for row in rows}
+    return {row.name: _storage(row, row.off) for row in rows.annotate(off=ArraySubquery(off.values("destination")))}
 
 
-def _storage(row: StorageEndpoint) -> Storage:
+def _storage(row: StorageEndpoint, no_link_to: list[str]) -> Storage:
+    off = _why_not(row, row.blacklisted_write, "write")
     return Storage(
         row.name,
         row.site_name,
         Path(row.path),
         row.is_tape,
         _why_not(row, row.blacklisted_read, "read"),
-        _why_not(row, row.blacklisted_write, "write"),
+        off or _why_closed(row),
+        not off and row.closed_until is not None,
+        frozenset(no_link_to),
     )
 
 
@@ -49,3 +71,41 @@ def _why_not(row: StorageEndpoint, is_blacklisted: bool, way: str) -> str:
         return f"{row.name} is blacklisted for {doing}"
     is_off = all(str(row.states.get(f"{way}_{net}", "")).upper() == "OFF" for net in ("wan", "lan"))
     return f"{doing} is switched off at {row.name}, over WAN and LAN" if is_off else ""
+
+
+def _why_closed(row: StorageEndpoint) -> str:
+    """As brokers do, it is closed until the watchdog opens it when the time has come."""
+    if row.closed_until is None:
+        return ""
+    until = row.closed_until.astimezone(UTC)
+    return f"{row.name} is closed for writing until {until:%H:%M} UTC, since jobs could not store their outputs there"
+
+
+class Shut(NamedTuple):
+    """Why nothing is copied on a way now: code and sentence."""
+
+    code: str
+    said: str
+
+
+def shut(source: str, destination: str, stores: Mapping[str, Storage]) -> Shut | None:
+    """What closes the way between two storages of this machine; None when it is open, or one of them is none.
+
+    What lies at its destination already is only read there. Folders are not looked at.
+    """
+    target = stores.get(destination)
+    if target is not None and target.why_not_written and source != destination:
+        return Shut(codes.COPY_STORAGE_CLOSED if target.is_closed else codes.COPY_STORAGE_OFF, target.why_not_written)
+    return shut_from(source, destination, stores)
+
+
+def shut_from(source: str, destination: str, stores: Mapping[str, Storage]) -> Shut | None:
+    """The same of what another source would not have: its storage, or the link from its site."""
+    origin, target = stores.get(source), stores.get(destination)
+    if origin is None:
+        return None
+    if origin.why_not_read:
+        return Shut(codes.COPY_STORAGE_OFF, origin.why_not_read)
+    if target is not None and source != destination and target.site in origin.no_link_to:
+        return Shut(codes.COPY_LINK_OFF, f"the link from {origin.site} to {target.site} is switched off")
+    return None

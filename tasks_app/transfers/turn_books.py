@@ -35,7 +35,7 @@ class Step:
     at           up to when its part of the link is used; the end of one that is done
     url          where the copy lies; `source_url`: where it was read
     bad_source   the source is no good
-    waits        there is no room for it yet, or a storage is away: not an attempt that failed
+    waits        there is no room for it yet, or a storage is away: not an attempt that failed. Without an error the way is closed
     """
 
     held: Held
@@ -199,7 +199,9 @@ def _try_again(
             source = source_of(found, s.held.destination, stores) or s.held.source
         if s.held.kind == TransferKind.GATHER:
             source = s.held.source
-        due = now + settings.wait if s.waits else next_try(s.held.attempt, settings.attempts, settings.wait, now)
+        due = next_try(s.held.attempt, settings.attempts, settings.wait, now)
+        if s.waits:
+            due = now + settings.wait if s.error else now
         if due is not None and s.bad_source and source not in ("", s.held.source):
             due = now
         if due is None:
@@ -209,12 +211,12 @@ def _try_again(
     ids, statuses, sources, dues, errors, waits = zip(*rows, strict=True)
     cursor.execute(
         """UPDATE transfer_requests q SET status = n.status, source = n.source, next_try = n.due, error = left(n.error, 500),
-                  ended = CASE WHEN n.status = 'failed' THEN %s::timestamptz END, bytes_copied = 0, lockedby = '',
+                  moved_at = n.at, ended = CASE WHEN n.status = 'failed' THEN n.at END, bytes_copied = 0, lockedby = '',
                   lease_until = NULL, attempt = q.attempt - n.waits
-             FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::bigint[])
-                  n (id, status, source, due, error, waits)
+             FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::bigint[], %s::timestamptz[])
+                  n (id, status, source, due, error, waits, at)
             WHERE q.id = n.id""",
-        [now, numbers(ids), texts(statuses), texts(sources), list(dues), texts(errors), numbers(waits)],
+        [numbers(ids), texts(statuses), texts(sources), list(dues), texts(errors), numbers(waits), [now] * len(ids)],
     )
     return failed
 

@@ -23,7 +23,8 @@ LOOK: Final = "The list of sites shows why each site refuses the jobs; What if t
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands.
+    """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands, and a code what
+    holds a part of the jobs up.
 
     remedies   changes that help, as deciding again has shown; None where nobody has tried any
     untried    sites at which none was tried
@@ -73,6 +74,11 @@ class Gate:
 
 def first_no(gates: tuple[Gate, ...]) -> Gate | None:
     return next((gate for gate in gates if gate.answer == "no"), None)
+
+
+def first_held(gates: tuple[Gate, ...]) -> Gate | None:
+    """The first gate that only a part of the jobs has passed."""
+    return next((gate for gate in gates if gate.answer == "yes" and gate.code), None)
 
 
 def as_json(gate: Gate) -> dict[str, Any]:

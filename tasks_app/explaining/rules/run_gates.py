@@ -20,13 +20,17 @@ def by_activation(facts: WhyFacts) -> Gate:
     title, jobs = "Its jobs are ready to run", facts.jobs
     beyond = sum(jobs.get(s, 0) for s in ("activated", *_STARTED, *_ENDED_THERE))
     if beyond:
-        return Gate("activated", title, "yes", "", f"{plural(beyond, 'job')} {_is(beyond)} activated or beyond")
+        sentence = f"{plural(beyond, 'job')} {_is(beyond)} activated or beyond"
+        if lacking := jobs.get("assigned", 0):
+            code, coming = facts.incoming.code(""), facts.incoming.sentence()
+            sentence = "; ".join(filter(None, (sentence, _lack_input(lacking), coming)))
+            return Gate("activated", title, "yes", code, sentence)
+        return Gate("activated", title, "yes", "", sentence)
     waiting = sum(jobs.get(s, 0) for s in ("defined", "pending", "waiting", "assigned", "throttled"))
     if waiting:
         sentence = f"{waits(waiting, 'job')}, none is activated"
         if lacking := jobs.get("assigned", 0):
-            their = "for its input" if lacking == 1 else "for their input"
-            sentence = f"{waits(lacking, 'job')} {their} to be brought to the site; none is activated"
+            sentence = f"{_lack_input(lacking)}; none is activated"
             if coming := facts.incoming.sentence():
                 sentence += f"; {coming}"
             if lacking == waiting:
@@ -88,13 +92,16 @@ def by_pilots(facts: WhyFacts) -> Gate:
 def by_running(facts: WhyFacts) -> Gate:
     title, jobs = "Its payload runs", facts.jobs
     running, ending = jobs.get("running", 0), sum(jobs.get(s, 0) for s in _ENDED_THERE)
+    moving, held_up = jobs.get("transferring", 0), facts.gathered.code("")
     if running:
-        return Gate("running", title, "yes", "", f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}")
+        sentence = f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}"
+        if held_up:
+            sentence += f"; {facts.outgoing.of_jobs(moving)}; {facts.gathered.sentence()}"
+        return Gate("running", title, "yes", held_up, sentence)
     waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
-    moving = jobs.get("transferring", 0)
     if moving and not waiting and not started:
         sentence = f"its payloads have ended: {facts.outgoing.of_jobs(moving)}"
-        if held_up := facts.gathered.code(""):
+        if held_up:
             return Gate("running", title, "no", held_up, f"{sentence}; {facts.gathered.sentence()}")
         return Gate("running", title, "no", job_refusal_codes.JOB_OUTPUT_MOVES, sentence)
     if ending and not waiting:
@@ -126,6 +133,10 @@ def by_scouts(facts: WhyFacts) -> Gate:
         return Gate("scouts", title, "not asked", "", "no file waits for scouts")
     sentence = f"{plural(open_jobs, 'scout')} must end first; {waits(facts.held, 'file')} for {_them(open_jobs)}"
     return Gate("scouts", title, "no", refusal_codes.SCOUTS_GO_FIRST, sentence)
+
+
+def _lack_input(jobs: int) -> str:
+    return f"{waits(jobs, 'job')} for {'its' if jobs == 1 else 'their'} input to be brought to the site"
 
 
 def _is(number: int) -> str:

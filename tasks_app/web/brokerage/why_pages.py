@@ -57,7 +57,7 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
         "parts": parts,
         "remedies": followed(task, found.blocked, caller_of(request)),
         "all_done": all_done,
-        "tone": TONE_OF[found.blocked.severity] if found.blocked else "",
+        "tone": TONE_OF[said.severity] if (said := found.blocked or found.held) else "",
         "plot": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked),
         "seconds": REFRESH_S,

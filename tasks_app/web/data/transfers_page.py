@@ -37,7 +37,7 @@ def transfers(request: HttpRequest) -> HttpResponse:
         "links": links,
         "copies": [(one, one.ends(now)) for one in copies],
         "more_copies": active - len(copies),
-        "rules": link_use.noted(rules, links),
+        "rules": link_use.noted(rules, links, now),
         "more_rules": len(rules) == MOST_RULES,
         "sentence": sentence,
         "tone": "warn" if failed else "run" if active else "wait",

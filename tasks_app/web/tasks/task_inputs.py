@@ -109,6 +109,6 @@ def _transfers(task_id: int, now: datetime) -> dict[str, Any]:
     return {
         "moving": sums,
         "staging": staging_in_words(how_far, now) if how_far.left else "",
-        "rules": link_use.noted(rules, link_use.links(now)),
+        "rules": link_use.noted(rules, link_use.links(now), now),
         "more_rules": len(rules) == RULES,
     }

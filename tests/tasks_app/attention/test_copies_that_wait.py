@@ -58,6 +58,7 @@ def test_a_busy_link_is_told_of_late_and_a_task_that_waits_for_no_copy_by_itself
     site: Storages, make_task: Callable[..., Task]
 ) -> None:
     configure("LINK_TRANSFERS", 1)
+    configure("LINK_RATE", 2)
     site.dataset("lab.in", "A_DISK", ["f1", "f2"])
     busy, stuck = make_task(status="staging").id, make_task(status="staging", name="lab.stuck").id
     site.rule("B_DISK", ["f1", "f2"], TransferKind.STAGE, task_id=busy)
@@ -67,7 +68,7 @@ def test_a_busy_link_is_told_of_late_and_a_task_that_waits_for_no_copy_by_itself
     assert not told(timedelta(hours=6))
     assert told(timedelta(hours=13)) == [
         f"1 task ({busy}) waits for 2 files, the oldest for 13 h: "
-        "the link from A_DISK to B_DISK takes 1 file at a time, and has 2 to copy.",
+        "the link from A_DISK to B_DISK gives 2 MB/s in all, and has 2 files to copy.",
         f"Task {stuck} lab.stuck: its input has been on its way from tape for 13 h; 1 of 1 files have come from tape.",
     ]
 

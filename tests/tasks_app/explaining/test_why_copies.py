@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.models import StorageEndpoint
+from brokerage_app.models import LinkValue, StorageEndpoint
+from jedisite import refusals
 from jedisite.models import Agent
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import Job, Task, TransferRequest
@@ -81,14 +82,14 @@ def test_a_link_that_is_busy(site: Storages, job: Job, why: Callable[[], tuple[s
     configure("LINK_TRANSFERS", 1)
     configure("LINK_RATE", 0.0001)
     ask_for(site, job)
-    busy = f"{LINK} takes 1 file at a time, and has 3 to copy"
-    assert why() == ("copy_link_busy", f"3 files of its input have not arrived at B_DISK: {busy}")
+    busy = f"{LINK} gives 0.0001 MB/s in all, and has 3 files to copy"
+    assert why() == ("copy_link_slow", f"3 files of its input have not arrived at B_DISK: {busy}")
     site.turn()
     site.turn(2)
     copying = "200 B of 1.0 kB copied so far, over a link that gives 0.0001 MB/s in all"
     assert why()[1].endswith(f"{busy} (2 files); {copying} (1 file)")
     site.turn(10)
-    left = f"2 of 3 files of its input have not arrived at B_DISK: {LINK} takes 1 file at a time, and has 2 to copy"
+    left = f"2 of 3 files of its input have not arrived at B_DISK: {LINK} gives 0.0001 MB/s in all, and has 2 files to copy"
     assert why()[1].startswith(left)
 
 
@@ -115,10 +116,14 @@ def test_files_that_come_by_themselves(site: Storages, job: Job, why: Callable[[
             {"states": {"write_wan": "OFF", "write_lan": "OFF"}},
             "writing is switched off at B_DISK, over WAN and LAN",
         ),
-        ("B_DISK", {"path": ""}, "B_DISK is no storage of this machine"),
+        (
+            "B_DISK",
+            {"closed_until": datetime(2026, 5, 4, 12, 30, tzinfo=UTC)},
+            "B_DISK is closed for writing until 12:30 UTC, since jobs could not store their outputs there",
+        ),
     ],
 )
-def test_a_storage_that_is_closed_is_said_before_and_after_the_first_attempt(
+def test_a_storage_that_is_closed_is_said_as_long_as_it_is_and_no_attempt_is_used_up(
     site: Storages,
     job: Job,
     why: Callable[[], tuple[str, str]],
@@ -128,14 +133,35 @@ def test_a_storage_that_is_closed_is_said_before_and_after_the_first_attempt(
 ) -> None:
     ask_for(site, job)
     StorageEndpoint.objects.filter(name=name).update(**change)
-    assert why() == ("copy_storage_off", f"3 files of its input have not arrived at B_DISK: {said}")
+    code = "copy_storage_closed" if "closed_until" in change else "copy_storage_off"
+    for _ in range(6):
+        assert why() == (code, f"3 files of its input have not arrived at B_DISK: {said}")
+        site.turn(3600)
+
+
+def test_a_link_that_is_switched_off(site: Storages, job: Job, why: Callable[[], tuple[str, str]]) -> None:
+    ask_for(site, job)
+    link = LinkValue.objects.create(source="SITE_A_DISK", destination="SITE_B_DISK", key="AGIS_closeness", value=-1)
     site.turn()
-    code, sentence = why()
-    assert said in sentence and "; the next attempt, number 2 of 5, is at " in sentence and sentence.endswith(" UTC")
-    if name == "A_DISK":
-        assert code == "copy_without_source" and f"no replica of f1 can be read ({said})" in sentence
-    else:
-        assert code == "copy_storage_off"
+    off = "the link from SITE_A_DISK to SITE_B_DISK is switched off"
+    assert why() == ("copy_link_off", f"3 files of its input have not arrived at B_DISK: {off}")
+    assert "in the admin under Link values" in refusals.get("copy_link_off").advice
+    assert str(LinkValue._meta.verbose_name_plural) == "link values"
+    link.delete()
+    site.turn(61)
+    assert not TransferRequest.objects.exclude(status="done").exists()
+
+
+def test_a_storage_that_is_none_of_this_machine_uses_up_attempts(
+    site: Storages, job: Job, why: Callable[[], tuple[str, str]]
+) -> None:
+    ask_for(site, job)
+    StorageEndpoint.objects.filter(name="B_DISK").update(path="")
+    gone = "3 files of its input have not arrived at B_DISK: B_DISK is no storage of this machine"
+    assert why() == ("copy_storage_gone", gone)
+    site.turn()
+    assert why()[0] == "copy_storage_gone"
+    assert why()[1].startswith(f"{gone}; the next attempt, number 2 of 5, is at ")
 
 
 def test_a_storage_that_is_not_mounted_and_one_that_is_full(
@@ -147,15 +173,16 @@ def test_a_storage_that_is_not_mounted_and_one_that_is_full(
     code, sentence = why()
     assert (
         code == "copy_storage_away"
-        and "at B_DISK: the folder of B_DISK is not there; the next attempt is at " in sentence
+        and "at B_DISK: storage B_DISK is away: its folder is not there, seen now; the next attempt is at " in sentence
     )
-    TransferRequest.objects.filter(rule_id=rule_id, lfn="f1").update(error="no room at B_DISK: 0 B free, 1.0 kB wanted")
+    TransferRequest.objects.filter(rule_id=rule_id, lfn="f1").update(
+        error="no room at B_DISK: 0 B free, 1.0 kB wanted", moved_at=timezone.now() - timedelta(minutes=3)
+    )
     TransferRequest.objects.filter(rule_id=rule_id, lfn="f2").update(error="the destination is full", next_try=None)
     code, sentence = why()
     assert code == "copy_storage_away"
-    assert "no room at B_DISK: 0 B free, 1.0 kB wanted; the next attempt is at " in sentence and sentence.endswith(
-        "(2 files)"
-    )
+    assert "no room at B_DISK: 0 B free, 1.0 kB wanted, seen 3 min ago; the next attempt is at " in sentence
+    assert sentence.endswith("(2 files)")
 
 
 def test_a_copy_that_fails_says_how_often_it_is_tried(
@@ -190,10 +217,15 @@ def test_outputs_that_are_not_gathered_have_the_same_reasons(
     site.turn()
     code, sentence = blocked(f"jobs/{job.id}", "outputs")
     assert code == "copy_storage_away"
-    assert sentence.startswith("2 files of its outputs have not arrived at B_DISK: the folder of B_DISK is not there")
+    assert sentence.startswith(
+        "2 files of its outputs have not arrived at B_DISK: storage B_DISK is away: its folder is not there"
+    )
     code, sentence = blocked(f"tasks/{job.task_id}", "running")
     assert code == "copy_storage_away"
-    assert "its payloads have ended" in sentence and "at B_DISK: the folder of B_DISK is not there" in sentence
+    assert (
+        "its payloads have ended" in sentence
+        and "at B_DISK: storage B_DISK is away: its folder is not there" in sentence
+    )
 
 
 def test_a_file_that_nobody_has(site: Storages, job: Job, why: Callable[[], tuple[str, str]]) -> None:
@@ -263,19 +295,25 @@ def test_the_narrower_of_link_and_tape_is_named() -> None:
     assert code(at_once=4, wanted=9, drives=2, reads=9) == "copy_tape_busy"
     assert code(at_once=1, wanted=9, drives=2, reads=9) == "copy_link_busy"
     assert code(at_once=4, wanted=2, drives=2, reads=9) == "copy_tape_busy", "other links keep its drives"
-    assert code(at_once=4, wanted=9) == "copy_link_busy"
+    assert code(at_once=4, wanted=9, left=9, turn=100) == "", "all of them in one turn"
+    assert code(at_once=4, wanted=9, left=900, turn=100) == "copy_mover_busy"
+    assert code(at_once=4, wanted=9, left=900, turn=100, mbps=5) == "copy_link_slow"
+    tape = {"at_once": 4, "wanted": 9, "drives": 2, "reads": 9, "latency": 10.0, "left": 900_000_000}
+    assert code(**tape, mbps=100) == "copy_tape_busy", "the tape takes 50 s, the link 9 s"
+    assert code(**tape, mbps=10) == "copy_link_slow", "90 s"
 
 
 def test_several_reasons_are_said_with_what_has_to_be_mended_first() -> None:
     now = timezone.now()
     links = [Copies("A", f"B{n}", "queued", 2, example=("lab", "f")) for n in range(6)]
-    loads = [Load(wanted=2), Load(wanted=2), Load(4), Load(4), Load(closed="B4 is off"), Load(closed="B5 is off")]
+    off = [("copy_storage_off", f"B{n} is off") for n in (4, 5)]
+    loads = [Load(wanted=2, mbps=3), Load(wanted=2, mbps=3), Load(4), Load(4), *(Load(closed=one) for one in off)]
     reasons = joined(reason_of(one, load, now, 5) for one, load in zip(links, loads, strict=True))
     waits = CopyWaits(20, 12, tuple(one.destination for one in links), reasons)
     assert waits.code == "copy_storage_off"
     assert waits.left_in_words() == "12 of 20 files have not arrived at 6 storages"
     assert waits.why == (
-        "B4 is off (2 files); B5 is off (2 files); the link from A to B0 takes 1 file at a time, and has 2 to copy (2 files); "
+        "B4 is off (2 files); B5 is off (2 files); the link from A to B0 gives 3 MB/s in all, and has 2 files to copy (2 files); "
         "other reasons for 6 files"
     )
     assert reasons[-1].files == 4, "the same reason is said once"

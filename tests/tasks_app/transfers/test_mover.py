@@ -17,7 +17,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from tasks_app.ddm.base import SITE
 from tasks_app.ddm.local_files import file_url
@@ -169,7 +168,7 @@ def test_a_failure_is_tried_again_with_growing_waits_and_then_the_rule_fails_wit
     configure("TRANSFER_ATTEMPTS", 3)
     configure("TRANSFER_RETRY", 10)
     site.dataset("lab.in", "A_DISK", ["f1", "f2"])
-    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
+    other = site.put("B_DISK", "f1", b"another file")
     rule_id = site.rule("B_DISK", ["f1"])
     waits = []
     for _ in range(2):
@@ -181,8 +180,11 @@ def test_a_failure_is_tried_again_with_growing_waits_and_then_the_rule_fails_wit
     assert site.turn().ended == 1
     failed = rule(rule_id)
     assert (failed.status, failed.files_failed) == ("failed", 1)
-    assert failed.error == "f1 could not be copied to B_DISK: B_DISK is blacklisted for writing"
-    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=False)
+    assert failed.error == (
+        "f1 could not be copied to B_DISK: another file of that name lies at the destination already: it has 12 bytes, 1000 were "
+        "expected"
+    )
+    other.unlink()
     assert site.turn(10_000).ended == 0 and rule(rule_id).status == "failed"
 
 

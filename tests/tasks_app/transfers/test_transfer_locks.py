@@ -11,10 +11,11 @@ import pytest
 from django.db import transaction
 
 from brokerage_app.grid import configured
+from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from tasks_app.domain.transfer_states import TransferKind, TransferStatus
-from tasks_app.models import TransferRequest
-from tasks_app.transfers import claiming, requesting, settling, turn_books
+from tasks_app.models import FileReplica, TransferRequest
+from tasks_app.transfers import claiming, other_sources, requesting, settling, turn_books
 from tasks_app.transfers.claiming import Held
 from tasks_app.transfers.link_settings import mover_settings
 from tasks_app.transfers.storages import local_storages
@@ -69,6 +70,18 @@ def test_a_request_that_is_begun_and_that_another_takes_is_passed_over(site: Sto
     claims(site)
     TransferRequest.objects.update(lease_until=None)
     assert [held.lfn for held in skips(request_row("f1"), lambda: claims(site))] == ["f2"]
+
+
+def test_a_request_that_another_has_keeps_its_source(site: Storages) -> None:
+    rule_id = site.rule("B_DISK", ["f1", "f2"])
+    StorageEndpoint.objects.filter(name="A_DISK").update(blacklisted_read=True)
+    site.add("C_DISK")
+    for lfn in ("f1", "f2"):
+        FileReplica.objects.create(scope="lab", lfn=lfn, endpoint="C_DISK", url="file://localhost/c")
+    look = lambda: other_sources.read_elsewhere(mover_settings(), local_storages(), site.now)  # noqa: E731
+    assert skips(request_row("f1"), look) == 1
+    sources = TransferRequest.objects.filter(rule_id=rule_id).order_by("lfn").values_list("source", flat=True)
+    assert list(sources) == ["A_DISK", "C_DISK"]
 
 
 def test_a_rule_is_begun_when_who_cancels_it_has_done_so(site: Storages) -> None:

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from brokerage_app.grid import configured
-from brokerage_app.models import StorageEndpoint
+from brokerage_app.models import LinkValue
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import Task, TransferRequest
 from tasks_app.transfers import link_use
@@ -51,7 +51,7 @@ def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> 
     site.turn()
     page = text(reader)
     assert "1 file is being copied, 2 are queued; 0 failed in the last hour." in page
-    assert page.replace("<wbr>", "").count("the link from A_DISK to B_DISK takes 1 file at a time") == 2, (
+    assert page.replace("<wbr>", "").count("the link from A_DISK to B_DISK gives 0.0001 MB/s in all") == 2, (
         "at the link and at the rule"
     )
     assert f">{rule_id}</th>" in page and "copying of inputs" in page and "/jobs/77/" in page and "0 of 3" in page
@@ -59,6 +59,7 @@ def test_links_and_rules_say_what_waits_and_why(reader: Any, site: Storages) -> 
 
 def test_why_a_link_lets_files_wait_stays_the_same_from_turn_to_turn(site: Storages) -> None:
     configure("LINK_TRANSFERS", 2)
+    configure("LINK_RATE", 3)
     site.dataset("lab.in", "A_DISK", [f"f{n}" for n in range(6)])
     site.rule("B_DISK", [f"f{n}" for n in range(6)])
     said = []
@@ -68,29 +69,49 @@ def test_why_a_link_lets_files_wait_stays_the_same_from_turn_to_turn(site: Stora
         said += [use.why for use in link_use.links(site.now)]
         TransferRequest.objects.filter(lfn__in=[f"f{n}" for n in range(ended, ended + 2)]).update(status="active")
         said += [use.why for use in link_use.links(site.now)]
-    busy = "the link from A_DISK to B_DISK takes 2 files at a time, and has {} to copy"
+    busy = "the link from A_DISK to B_DISK gives 3 MB/s in all, and has {} files to copy"
     turn = "the mover continues in its next turn"
     assert said == [one for left in (6, 5, 4, 3) for one in [busy.format(left)] * 2] + [turn, ""]
 
 
 def test_a_file_that_is_tried_again_says_so_until_it_is(site: Storages) -> None:
     site.dataset("lab.in", "A_DISK", ["f1"])
-    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
+    site.put("B_DISK", "f1", b"another file")
     site.rule("B_DISK", ["f1"])
     site.turn()
     again = TransferRequest.objects.get().next_try
     assert again is not None
     early, late = (link_use.links(at)[0].why for at in (site.now, again + timedelta(minutes=5)))
-    assert early == late == "1 file will be tried again: B_DISK is blacklisted for writing"
+    assert early == late and early.startswith("1 file will be tried again: another file of that name lies at the dest")
+
+
+def test_what_is_closed_is_said_of_all_files_on_the_way_and_what_was_seen_with_its_time(
+    reader: Any, site: Storages
+) -> None:
+    site.dataset("lab.in", "A_DISK", ["f1", "f2"])
+    rule_id = site.rule("B_DISK", ["f1"])
+    (site.root / "B_DISK").rename(site.root / "elsewhere")
+    site.turn()
+    site.rule("B_DISK", ["f2"])
+    seen = "storage B_DISK is away: its folder is not there, seen 3 min ago"
+    (link,) = uses = link_use.links(site.now + timedelta(minutes=3))
+    assert link.why == f"the mover continues in its next turn; 1 file will be tried again: {seen}"
+    rules = link_use.rules_of_note(10)
+    said = {one.rule.pk: one.why for one in link_use.noted(rules, uses, site.now + timedelta(minutes=3))}
+    assert said[rule_id] == f"a file will be tried again: {seen}"
+    LinkValue.objects.create(source="SITE_A_DISK", destination="SITE_B_DISK", key="AGIS_closeness", value=-1)
+    page = text(reader).replace("<wbr>", "")
+    assert page.count("the link from SITE_A_DISK to SITE_B_DISK is switched off") == 3, "at the link and at both rules"
+    assert "will be tried again" not in page
 
 
 def test_a_failure_says_its_cause(reader: Any, site: Storages) -> None:
     configure("TRANSFER_ATTEMPTS", 2)
     site.dataset("lab.in", "A_DISK", ["<b>f1"[3:]])
-    StorageEndpoint.objects.filter(name="B_DISK").update(blacklisted_write=True)
+    site.put("B_DISK", "f1", b"another file")
     site.rule("B_DISK", ["f1"])
     site.turn()
-    assert text(reader).replace("<wbr>", "").count("file will be tried again: B_DISK is blacklisted for writing") == 2
+    assert text(reader).replace("<wbr>", "").count("file will be tried again: another file of that name lies") == 2
     site.turn(timedelta(hours=2).total_seconds())
     page = text(reader)
     assert "1 failed in the last hour" in page and "could not be copied to" in page
