@@ -91,8 +91,8 @@ class LinkValueAdmin(AuditedAdmin):
     ordering = ["source", "destination", "key"]
     help_texts = {
         "key": "AGIS_closeness; dashb_mbps_1h, dashb_mbps_1d, dashb_mbps_1w; Production Output_queued, Express_queued, ...",
-        "value": "closeness: 0 near to 11 far, -1 blocked; throughput in MB/s; number of waiting files",
-        "at": "brokers use values of the last 60 minutes",
+        "value": "closeness: 0 near to 11 far, -1 switches the link off; throughput in MB/s; number of waiting files",
+        "at": "brokers use values of the last 60 minutes; for the mover a link stays off until its closeness changes",
     }
 
 

@@ -93,7 +93,7 @@ def test_jobs_are_made_of_the_first_bunch_while_other_files_are_still_on_tape(
     sentence = next(gate["sentence"] for gate in why(task(made))["gates"] if gate["name"] == "inputs")
     assert re.fullmatch(
         r"waits for 3 of 5 files from tape, about 2 arrive a minute \(as of .* UTC\); "
-        r"the tape TAPE reads 2 files at a time, and has 3 to read \(1 file\); "
+        r"the link from TAPE to DISK gives 0\.001 MB/s in all, and has 3 files to copy \(1 file\); "
         r"1\.0 kB of 2\.0 kB copied so far, over a link that gives 0\.001 MB/s in all \(2 files\)",
         sentence,
     ), sentence

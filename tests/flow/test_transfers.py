@@ -364,7 +364,10 @@ def test_a_gathering_that_fails_keeps_the_log_of_its_job(site: Storages) -> None
     configure("TRANSFER_ATTEMPTS", 1)
     output, log = (JobFile.objects.get(task_id=made, type=kind) for kind in ("output", "log"))
     storage_path(site.root / "FAR_DISK", output.scope or "", output.lfn).unlink()
-    StorageEndpoint.objects.filter(name="CERN_DISK").update(blacklisted_write=True)
+    for one in (output, log):
+        other = storage_path(site.root / "CERN_DISK", one.scope or "", one.lfn)
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("another file")
     settle(moved)
     job = jobs(made)[0]
     assert (job.status, job.ddm_error_code) == ("failed", 202)
