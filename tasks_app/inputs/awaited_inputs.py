@@ -16,7 +16,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.domain.states import DatasetStatus, TaskStatus
 from tasks_app.inputs import input_wishes, makers
-from tasks_app.inputs.file_groups import releases_blocks
+from tasks_app.inputs.file_groups import lacking_files, releases_blocks
 from tasks_app.inputs.input_wishes import Feeding
 from tasks_app.inputs.removed_files import all_removed
 from tasks_app.inputs.rules.bunches import bunch_in_words
@@ -31,6 +31,8 @@ from tasks_app.params.kinds import names_of
 
 LOOKED_AT = 50_000
 """In so many files it is looked up which pattern takes none of them."""
+LOOKED_UP = 200
+"""Files of which the makers are looked up."""
 MOST_NAMED = 3
 """Datasets that a sentence names."""
 GROWING_IN = (TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING)
@@ -145,6 +147,17 @@ def what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
     return _what_may_come(task, growing[0]) + held
 
 
+def _lacked(lacking: list[str], there: int) -> str:
+    """Which files groups wait for, and what becomes of those that make them."""
+    more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
+    are = "is" if there == 1 else "are"
+    before = f"the {plural(there, 'file')} of its groups that came so far {are} processed, and " if there else ""
+    short = makers.not_done_of(makers.of_files(lacking[:LOOKED_UP]))
+    helps = ": retry that one" if short and short.status != TaskStatus.BROKEN else ""
+    said = f"; {short.how}{helps}" if short else ""
+    return f"{before}its groups wait for {', '.join(lacking[:MOST_NAMED])}{more}{said}"
+
+
 def _what_may_come(task: Feeding, dataset: Dataset) -> str:
     waiting = dataset.files - dataset.files_to_be_used
     if waiting:
@@ -160,6 +173,8 @@ def _what_may_come(task: Feeding, dataset: Dataset) -> str:
         maker = makers.still_at_it([dataset.name], task.id).get(dataset.name)
         over = f"task {maker}, which makes the dataset, has ended" if maker else "the dataset is closed"
         return f"{whose} {waits} until there are {enough}, or until {over}"
+    if task.rule.flag("RG") and (lacking := lacking_files(task.raw, task.id)):
+        return _lacked(lacking, dataset.files)
     if dataset.files:
         files, are = ("only file", "is") if dataset.files == 1 else (f"{dataset.files} files", "are")
         return f"the {files} that {dataset.name} has so far {are} processed; it may still get more"

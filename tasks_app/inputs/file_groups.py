@@ -12,6 +12,7 @@ from tasks_app.ddm.base import FileInfo
 from tasks_app.inputs.file_rows import Record
 from tasks_app.inputs.input_wishes import Feeding, item_of
 from tasks_app.models import Dataset, File
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.job_groups import MOST_FILES, JobGroups, bare, read_groups
 from tasks_app.params.splitrule import SplitRule
 
@@ -70,6 +71,16 @@ def complete_groups(task: Feeding, dataset: Dataset) -> list[int]:
     named, stored = _named_groups(task, dataset), stored_records(dataset)
     incomplete = {number for lfn, own in named.items() for number in own if (lfn, number) not in stored}
     return sorted({number for own in named.values() for number in own} - incomplete)
+
+
+def lacking_files(raw: Mapping[str, Any], task_id: int) -> list[str]:
+    """The files that groups of `loadXML` name and the books have not, in order. One query with `loadXML`."""
+    groups = groups_of_xml(raw)
+    if groups is None:
+        return []
+    named = dict.fromkeys(lfn for group in groups.groups for lfns in group.files.values() for lfn in lfns)
+    stored = set(File.objects.filter(task_id=task_id, type__in=INPUT_TYPES).values_list("lfn", flat=True))
+    return [lfn for lfn in named if lfn not in stored]
 
 
 def releases_blocks(task: Feeding, dataset: Dataset) -> bool:

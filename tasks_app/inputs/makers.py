@@ -48,9 +48,19 @@ def still_at_it(names: Collection[str], reader: int | None = None) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """How a task ended that made something, as the end of a sentence, and when."""
+    """How a task ended that made something, as the end of a sentence, when, and in which state."""
 
     how: str
+    ended: datetime | None
+    status: TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class MakerOfFile:
+    """A task that makes a file, which is not there yet."""
+
+    lfn: str
+    status: TaskStatus
     ended: datetime | None
 
 
@@ -65,7 +75,38 @@ def not_done(names: Collection[str]) -> NotDone | None:
     task = Task.objects.only("status", "end_time").get(pk=max(short))
     which = TaskStatus(task.status)
     return NotDone(
-        f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}", task.end_time
+        f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}",
+        task.end_time,
+        which,
+    )
+
+
+def of_files(lfns: Collection[str]) -> dict[int, MakerOfFile]:
+    """The tasks that make files of these names: a task makes the dataset with whose name and a dot the name of a file begins.
+
+    One statement.
+    """
+    whose: dict[str, str] = {}
+    for lfn in lfns:
+        for at, letter in enumerate(lfn):
+            if letter == ".":
+                whose.setdefault(lfn[:at], lfn)
+    rows = Dataset.objects.filter(name__in=list(whose), type__in=MADE_TYPES).order_by("-task_id")
+    found = rows.values_list("name", "task_id", "task__status", "task__end_time")
+    return {task: MakerOfFile(whose[name], TaskStatus(status), ended) for name, task, status, ended in found}
+
+
+def not_done_of(makers: Mapping[int, MakerOfFile]) -> NotDone | None:
+    """Of tasks that make files the last one that ended and was not done."""
+    short = {task: one for task, one in makers.items() if one.status in TASK_FINAL - {TaskStatus.DONE}}
+    if not short:
+        return None
+    last = max(short)
+    one = short[last]
+    return NotDone(
+        f"task {last}, which makes {one.lfn}, {_HAS_ENDED.get(one.status, f'is only {one.status}')}",
+        one.ended,
+        one.status,
     )
 
 

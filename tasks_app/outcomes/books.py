@@ -10,13 +10,13 @@ from jedisite.database.sql import hot_cursor
 from tasks_app.domain import short_jobs
 from tasks_app.domain.final import PRODUCTION_LABELS, Books, Maker
 from tasks_app.domain.states import DatasetStatus, TaskStatus
-from tasks_app.inputs import makers
+from tasks_app.inputs import file_groups, makers
 from tasks_app.inputs.file_groups import has_whole_groups
 from tasks_app.inputs.makers import reads_parent
 from tasks_app.inputs.missing_files import missing_of, total, why_missing
 from tasks_app.inputs.partial_inputs import has_partial
 from tasks_app.inputs.removed_files import all_removed
-from tasks_app.models import Dataset, Task, TaskStatusLog
+from tasks_app.models import Dataset, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.outcomes import end_hooks
 from tasks_app.params.splitrule import SplitRule
@@ -106,8 +106,17 @@ def _may_be_empty(rule: SplitRule) -> bool:
 
 
 def _maker(task: Task, masters: QuerySet[Dataset]) -> Maker | None:
-    """The task that made an input of this one and left some of it unmade; None when all that made one are done."""
+    """The task that made an input of this one and left some of it unmade; None when all that made one are done.
+
+    Of a task whose groups name their files: one that left such a file unmade.
+    """
     short = makers.not_done(masters.filter(type="input").values_list("name", flat=True))
+    if short is not None and "GB" in SplitRule.parse(task.split_rule):
+        raw = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first() or {}
+        if raw.get("loadXML"):
+            lacking = file_groups.lacking_files(raw, task.id)
+            found = makers.of_files(lacking)
+            short = makers.not_done_of(found) if found or not lacking else short
     if short is None:
         return None
     return Maker(short.how, later=short.ended is not None and short.ended > task.creation_date)

@@ -209,9 +209,12 @@ def test_pbook_commands(site: Site, ada: User, tmp_path: Path) -> None:
     assert "there is no task 99999999" in ada.pbook("kill", "99999999")
     (empty / "flow.cwl").write_text("cwlVersion: v1.0")
     (empty / "flow.yaml").write_text("a: b")
-    assert "this site runs no workflows" in ada.run(
-        "pchain", "--cwl", "flow.cwl", "--yaml", "flow.yaml", "--outDS", "user.ada.chain", cwd=empty, code=None
-    )
+    out = ("--outDS", "user.ada.chain")
+    for command in (("pchain", "--cwl", "flow.cwl", "--yaml", "flow.yaml"), ("pchain_native", "--wfd", "flow.yaml")):
+        said = ada.run(*command, *out, cwd=empty, code=None)
+        assert "this site runs no workflows of pchain; submit the steps as a workflow of this site" in said, said
+    several = ("prun", "--exec", "true", "--nJobs", "1", "--noBuild", "--containerImage", "docker://alpine")
+    assert "the command itself can run an image" in ada.run(*several, *out, cwd=empty, code=None)
 
 
 def test_a_device_code_logs_in(site: Site, ada: User, tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from tasks_app.api.panda.call_params import Id, JsonObject, Params
 from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.wire import refused
 
-SENTENCE = "this site runs no {what}; submit its steps as tasks, which may name a parent task"
-WORKFLOWS = SENTENCE.format(what="workflows")
+SENTENCE = (
+    "this site runs no {what}; submit the steps as a workflow of this site (its page /workflows/check/, "
+    "POST /api/v2/workflows/ or manage.py workflow), or as tasks, which may name a parent task"
+)
+WORKFLOWS = SENTENCE.format(what="workflows of pchain")
 NO_EVENTS = "this site does not pick events; submit a task that reads the datasets"
 
 
@@ -28,13 +31,13 @@ class WhichParams(Params):
 
 @call("workflow/submit_workflow_raw_request", "POST", Right.SUBMIT, WorkflowParams, data=OpenApiTypes.NONE)
 def submit_workflow_raw_request(ask: Ask) -> HttpResponse:
-    """Workflows are not accepted. Always refused."""
+    """Workflows of pchain are not accepted. Always refused."""
     return refused(WORKFLOWS)
 
 
 @call("workflow/get_workflow_details", "GET", Right.READ, WhichParams, data=OpenApiTypes.NONE)
 def get_workflow_details(ask: Ask) -> HttpResponse:
-    """There are no workflows. Always refused."""
+    """There are no workflows of pchain. Always refused."""
     return refused(f"there is no workflow {ask.given['workflow_id']}: {WORKFLOWS}")
 
 

@@ -29,7 +29,10 @@ def check_runnable(definition: Definition, user: str, faults: Faults) -> None:
     kept, datasets = kept_files(definition), dict[str, str]()
     for where, line in _lines(definition):
         if line.early_start:
-            said = "Packages start when their files are there: leave it out."
+            said = (
+                "A package is one job here, which gets all of its files before it starts: leave it out, and the line starts "
+                "when its own files are there, while other lines of the stages before still run."
+            )
             faults.add(f"{where}.early_start", "not available", said)
         for p, package in enumerate(line.packages):
             for b, binary in enumerate(package.binaries):
