@@ -116,6 +116,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.StorageTrouble: lambda n: brokerage.StorageTrouble.objects.create(
         endpoint=_endpoint(n), failures=n, since=NOW, last=NOW
     ),
+    brokerage.StorageFolder: lambda n: brokerage.StorageFolder.objects.create(
+        endpoint=_endpoint(n), looked_at=NOW, holds_files=True, inode=n
+    ),
     brokerage.ResourceType: lambda n: brokerage.ResourceType.objects.create(name=f"TYPE{n}"),
     brokerage.WorkQueue: lambda n: brokerage.WorkQueue.objects.create(
         name=f"queue{n}", type="user", vo="test", order=n

@@ -25,6 +25,7 @@ from brokerage_app.models import (
     Sample,
     Site,
     SoftwareTags,
+    StorageFolder,
     StorageTrouble,
     UserCount,
     WorkerNode,
@@ -77,7 +78,15 @@ class QueueStatusLogAdmin(LargeTableAdmin):
 
 @admin.register(StorageTrouble)
 class StorageTroubleAdmin(LargeTableAdmin):
-    list_display = ["endpoint_id", "failures", "since", "last"]
+    list_display = ["endpoint_id", "failures", "away", "since", "last"]
+    search_fields = ["endpoint_id__exact"]
+    search_help_text = "Storage endpoint."
+    ordering = ["pk"]
+
+
+@admin.register(StorageFolder)
+class StorageFolderAdmin(LargeTableAdmin):
+    list_display = ["endpoint_id", "away", "holds_files", "looked_at"]
     search_fields = ["endpoint_id__exact"]
     search_help_text = "Storage endpoint."
     ordering = ["pk"]

@@ -65,7 +65,7 @@ class StorageEndpointAdmin(AuditedAdmin):
     list_filter = ["is_tape", "blacklisted_read", "blacklisted_write", "type", days("updated")]
     search_fields = ["name", "site_name"]
     ordering = ["name"]
-    readonly_fields = ["updated", "closed_until", "closed_why"]
+    readonly_fields = ["updated", "closed_until", "closed_why", "closed_reads"]
     help_texts = {
         "name": "name used by file records; it cannot be changed later",
         "type": "DATADISK, SCRATCHDISK, DATATAPE, ...",

@@ -157,6 +157,8 @@ def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
 
 def _usable_again(down: Sequence[str], grid: Grid) -> Remedy:
     lines = tuple(change_line(f"endpoint.{one}", "states", {}) for one in down)
+    if away := [one for one in down if grid.endpoints[one].is_away]:
+        return Remedy(f"Have the folder of {some(away)} mounted again, or its disk mended", "site", lines)
     if closed := [one for one in down if grid.endpoints[one].closed]:
         return Remedy(f"Have space freed at {some(closed)}, or have it mended", "site", lines)
     return Remedy(f"Have the blacklisting of {some(down)} lifted", "site", lines)

@@ -23,9 +23,8 @@ def unreadable(data: InputData, grid: Grid) -> Skip:
         if any(grid.endpoints[name].is_up("read_lan") for name in complete if name in grid.endpoints):
             says = "the dataset {} is complete only at {}, where reading from outside (read_wan) is blacklisted"
             return Skip("", codes.SOURCE_NOT_SENDING, says, names)
-        return Skip(
-            "", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names
-        )
+        says = "the dataset {} is complete only at {}, which cannot be read now{}"
+        return Skip("", codes.INPUT_IN_DOWNTIME, says, (*names, grid.why_away(complete)))
     says = "{1} has {0:known replica|known replicas}, none is complete on a storage that can be read from outside"
     return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
 

@@ -118,6 +118,9 @@ def _unreachable(case: ProductionCase) -> Skip | None:
             continue
         if one.complete:
             where = ", ".join(one.complete)
+            if why := case.grid.why_away(one.complete):
+                says = "{} is complete only at {}, which cannot be read now{}"
+                return Skip("", codes.INPUT_IN_DOWNTIME, says, (one.data.name, where, why))
             says = "{} is complete only at {}, which is in downtime"
             return Skip("", codes.INPUT_IN_DOWNTIME, says, (one.data.name, where))
         says = "{1} has {0:file|files}, no storage has more than {2}"

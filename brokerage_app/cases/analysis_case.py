@@ -110,8 +110,9 @@ class AnalysisCase(GridCase):
                 says = "{:file is|files are} read, at most {} of them at one place: the dataset {}"
                 return Skip("", codes.INPUT_INCOMPLETE, says, (data.files, most, data.name)), None
             if not one.readable:
-                says = "the dataset {} is complete only at {}, which cannot be read now"
-                return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(one.complete[:5]))), None
+                says = "the dataset {} is complete only at {}, which cannot be read now{}"
+                names, why = ", ".join(one.complete[:5]), self.grid.why_away(one.complete)
+                return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, names, why)), None
             if not one.sending and unsent is None:
                 unsent = one
         return None, unsent

@@ -89,6 +89,8 @@ def input_readable(case: GenericCase, site: SiteView) -> Skip | None:
         if any(e.is_up("read_lan" if e.name in own else "read_wan") for e in one.at):
             continue
         here = tuple(e.name for e in one.at if e.name in own)
+        if why := case.grid.why_away(e.name for e in one.at):
+            return Skip(site.name, codes.INPUT_NOT_READABLE, "the input {} cannot be read{}", (one.name, why))
         if here:
             return Skip(site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(here),))
         says = "the input {} is only at {}, where reading from outside (read_wan) is blacklisted"
@@ -111,6 +113,8 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
     """
     storage = case.storage(site)
     if not storage.read_lan:
+        if why := case.grid.why_away((*storage.inputs, *site.outputs)):
+            return Skip(site.name, codes.INPUT_NOT_READABLE, "inputs cannot be read{}", (why,))
         return Skip(
             site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(storage.inputs),)
         )

@@ -35,10 +35,11 @@ class Storage:
 
 
 def endpoint_of(row: StorageEndpoint) -> Endpoint:
-    """A blacklist is the same as the states OFF of all activities of its kind, and so are outputs that could not be stored."""
+    """A blacklist is the same as the states OFF of all activities of its kind, and so are outputs that could not be stored, and
+    a folder that is away."""
     states = {str(activity): str(state) for activity, state in row.states.items()}
     shut = row.blacklisted_write or row.closed_until is not None
-    off = (*(_READS if row.blacklisted_read else ()), *(_WRITES if shut else ()))
+    off = (*(_READS if row.blacklisted_read or is_away(row) else ()), *(_WRITES if shut else ()))
     return Endpoint(
         row.name,
         row.site_name,
@@ -51,8 +52,18 @@ def endpoint_of(row: StorageEndpoint) -> Endpoint:
         row.space_unavailable_gb or 0.0,
         {**states, **dict.fromkeys(off, "OFF")},
         row.over_quota,
-        "" if row.closed_until is None else closed_storage.in_words(row.name, row.closed_why, row.closed_until),
+        "" if row.closed_until is None else _in_words(row, row.closed_until),
+        is_away(row),
     )
+
+
+def is_away(row: StorageEndpoint) -> bool:
+    """Whether nothing is read there for a while, since its folder is away."""
+    return row.closed_until is not None and row.closed_reads
+
+
+def _in_words(row: StorageEndpoint, until: datetime) -> str:
+    return closed_storage.in_words(row.name, row.closed_why, until, is_away=row.closed_reads)
 
 
 def storages_of(relations: Iterable[QueueEndpoint], unreadable: frozenset[str]) -> dict[tuple[str, str], Storage]:

@@ -21,6 +21,7 @@ class FullStorage:
     """A storage that takes no outputs. `queues` write there first, as far as they take jobs; the numbers are those of `updated`.
 
     `usable_gb` is None where it is not known. `closed`: what jobs met that could not store outputs; "" where it is only full.
+    `is_away`: its folder is away, and nothing is read there either.
     """
 
     name: str
@@ -30,6 +31,7 @@ class FullStorage:
     queues: tuple[str, ...]
     least_gb: float
     closed: str = ""
+    is_away: bool = False
 
     @property
     def lack(self) -> str:
@@ -52,13 +54,14 @@ first AS (
     SELECT q.name, q.storage_id FROM open q WHERE NOT EXISTS (
         SELECT 1 FROM panda_ddm_relation r WHERE r.panda_site_name = q.name AND r.scope = 'default')),
 usable AS (
-    SELECT e.name, e.site_name, e.updated, e.closed_why, e.closed_until,
+    SELECT e.name, e.site_name, e.updated, e.closed_why, e.closed_until, e.closed_reads,
            (e.space_free_gb + coalesce(e.space_expired_gb, 0) - coalesce(e.space_min_free_gb, 0)
             - coalesce(e.space_unavailable_gb, 0))::float8 AS gb
       FROM storage_endpoints e WHERE e.space_free_gb IS NOT NULL OR e.closed_until IS NOT NULL)
-SELECT u.name, u.site_name, u.gb, u.updated, array_agg(DISTINCT f.queue ORDER BY f.queue), u.closed_why, u.closed_until
+SELECT u.name, u.site_name, u.gb, u.updated, array_agg(DISTINCT f.queue ORDER BY f.queue), u.closed_why, u.closed_until,
+       u.closed_reads
   FROM usable u JOIN first f USING (name) WHERE u.gb < %(least)s OR u.closed_until IS NOT NULL
- GROUP BY 1, 2, 3, 4, 6, 7 ORDER BY 1
+ GROUP BY 1, 2, 3, 4, 6, 7, 8 ORDER BY 1
 """
 
 
@@ -69,8 +72,17 @@ def full_storage(queue: str = "") -> list[FullStorage]:
         cursor.execute(_FULL, {"queue": queue, "least": least})
         rows = cursor.fetchall()
     return [
-        FullStorage(name, site, usable, updated, tuple(queues), least, in_words(name, why, until) if until else "")
-        for name, site, usable, updated, queues, why, until in rows
+        FullStorage(
+            name,
+            site,
+            usable,
+            updated,
+            tuple(queues),
+            least,
+            in_words(name, why, until, is_away=away) if until else "",
+            is_away=until is not None and away,
+        )
+        for name, site, usable, updated, queues, why, until, away in rows
     ]
 
 

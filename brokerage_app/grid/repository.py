@@ -161,7 +161,7 @@ def resource_types() -> list[Kind]:
 def _load_static(now: datetime) -> _Static:
     stores = list(StorageEndpoint.objects.defer("data", "path"))
     endpoints = {row.name: describing.endpoint_of(row) for row in stores}
-    unreadable = frozenset(row.name for row in stores if row.blacklisted_read)
+    unreadable = frozenset(row.name for row in stores if row.blacklisted_read or describing.is_away(row))
     storages = describing.storages_of(QueueEndpoint.objects.all(), unreadable)
     software = dict(SoftwareTags.objects.values_list("queue", "data"))
     gpus: dict[str, list[GpuRow]] = defaultdict(list)

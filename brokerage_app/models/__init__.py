@@ -12,6 +12,7 @@ from brokerage_app.models.site import (
     Site,
     SoftwareTags,
     StorageEndpoint,
+    StorageFolder,
     StorageTrouble,
 )
 from brokerage_app.models.statistics import (
@@ -53,6 +54,7 @@ __all__ = [
     "SiteClassRecord",
     "SoftwareTags",
     "StorageEndpoint",
+    "StorageFolder",
     "StorageTrouble",
     "TaskClassRecord",
     "ThrottleRecord",

@@ -180,6 +180,9 @@ class StorageEndpoint(models.Model):
         editable=False,
         help_text="no job is sent to write there until then, since outputs could not be stored",
     )
+    closed_reads = models.BooleanField(
+        default=False, db_default=False, editable=False, help_text="nor to read there until then: its folder is away"
+    )
     closed_why = models.TextField(
         blank=True, db_default="", default="", editable=False, help_text="what the last pilot said of it"
     )
@@ -192,7 +195,7 @@ class StorageEndpoint(models.Model):
 
 
 class StorageTrouble(models.Model):
-    """Jobs that could not store their outputs at an endpoint since `since`; no other job has stored any there since then."""
+    """Jobs that could not store their outputs at an endpoint since `since`, or met its folder away; no other job could since."""
 
     endpoint = models.OneToOneField(
         StorageEndpoint, models.CASCADE, primary_key=True, db_column="ddm_endpoint_name", related_name="+"
@@ -200,12 +203,36 @@ class StorageTrouble(models.Model):
     failures = models.IntegerField()
     since = models.DateTimeField()
     last = models.DateTimeField()
+    away = models.BooleanField(default=False, db_default=False, help_text="the last of them met the folder away")
 
     class Meta:
         db_table = "storage_troubles"
 
     def __str__(self) -> str:
         return f"{self.endpoint_id}: {self.failures}"
+
+
+class StorageFolder(models.Model):
+    """What the site itself has seen of the folder of an endpoint. None of a folder that was never there to be seen.
+
+    `away`: what is wrong with it at `looked_at`; "" when it is there.
+    """
+
+    endpoint = models.OneToOneField(
+        StorageEndpoint, models.CASCADE, primary_key=True, db_column="ddm_endpoint_name", related_name="folder"
+    )
+    looked_at = models.DateTimeField()
+    away = models.TextField(blank=True, default="")
+    holds_files = models.BooleanField(help_text="it had something in it: when it is empty, it is away")
+    inode = models.BigIntegerField(
+        help_text="number of the folder when it was there: a mount point has another one than its disk"
+    )
+
+    class Meta:
+        db_table = "storage_folders"
+
+    def __str__(self) -> str:
+        return f"{self.endpoint_id}: {self.away or 'there'}"
 
 
 class QueueEndpoint(models.Model):

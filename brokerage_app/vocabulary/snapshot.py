@@ -6,7 +6,7 @@ the one queue (`SiteView.with_jobs`). Names of JSON keys and units of the source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -29,6 +29,7 @@ class Endpoint:
 
     states: ON, OFF, TEST by activity (read_lan, write_lan, read_wan, write_wan, delete); a missing one is usable
     closed: why nothing is written there for a while, as a sentence; "" when it is
+    is_away: nothing is read there either, since its folder is away
     """
 
     name: str
@@ -43,6 +44,7 @@ class Endpoint:
     states: Mapping[str, str] = field(default_factory=dict)
     over_quota: bool = False
     closed: str = ""
+    is_away: bool = False
 
     @property
     def usable_gb(self) -> float | None:
@@ -148,6 +150,11 @@ class Grid:
         """The site of the endpoint to which a queue writes; its own where it has none."""
         endpoint = self.endpoints.get(site.outputs[0]) if site.outputs else None
         return (endpoint.site if endpoint is not None else "") or site.site
+
+    def why_away(self, names: Iterable[str]) -> str:
+        """What is said of the first of these endpoints whose folder is away, to follow a sentence; "" when none is."""
+        known = (self.endpoints[name] for name in names if name in self.endpoints)
+        return next((f": {one.closed}" for one in known if one.is_away), "")
 
     def with_jobs(
         self, name: str, count: int, *, share: str = "", resource_type: str = "", activated: bool = True, user: str = ""

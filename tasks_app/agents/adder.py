@@ -7,7 +7,7 @@ from datetime import datetime
 from jedisite.agents.passes import renew_lease
 from jedisite.agents.registry import Pass, agent
 from tasks_app.ddm import small_files
-from tasks_app.outcomes import last_words
+from tasks_app.outcomes import away_folders, last_words
 from tasks_app.outcomes.final_reports import book_reports, forget_troubles
 from tasks_app.retries.task_changes import carry_out
 
@@ -22,6 +22,7 @@ def run(now: datetime | None = None) -> Pass:
     items = carry_out()
     for _ in range(BATCHES):
         last_words.tell(small_files.last_words)
+        away_folders.tell()
         booked = book_reports(BATCH, now)
         renew_lease()
         items += booked

@@ -264,7 +264,28 @@ def closed_queues(now: datetime) -> list[ClosedFact]:
 
 
 def full_stores() -> list[StorageFact]:
-    return [StorageFact(one.name, one.site, one.lack, one.queues, one.updated) for one in full_storage()]
+    found = (one for one in full_storage() if not one.is_away)
+    return [StorageFact(one.name, one.site, one.lack, one.queues, one.updated) for one in found]
+
+
+# Seen by this site, or met by the last job.
+_AWAY = """
+SELECT e.name, e.site_name, e.closed_why, CASE WHEN s.away <> '' THEN s.looked_at ELSE coalesce(t.last, e.updated) END,
+       ARRAY(SELECT q.name FROM queues q WHERE q.status IN ('online', 'standby') AND (q.storage_id = e.name OR EXISTS (
+                 SELECT 1 FROM panda_ddm_relation r WHERE r.panda_site_name = q.name AND r.ddm_endpoint_name = e.name))
+              ORDER BY q.name)
+  FROM storage_endpoints e LEFT JOIN storage_folders s ON s.ddm_endpoint_name = e.name
+  LEFT JOIN storage_troubles t ON t.ddm_endpoint_name = e.name
+ WHERE e.closed_until IS NOT NULL AND e.closed_reads ORDER BY e.name
+"""
+
+
+def away_stores() -> list[StorageFact]:
+    """Storages that are closed since their folder is away."""
+    return [
+        StorageFact(name, site, f"The folder of the storage {name} is away: {why}", tuple(queues), at)
+        for name, site, why, at, queues in _rows(_AWAY, {})
+    ]
 
 
 def queues_by_status() -> dict[str, int]:

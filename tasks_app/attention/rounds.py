@@ -50,6 +50,7 @@ QUICK: Final[dict[str, Rule]] = {
     "failures": lambda facts: site_rules.failure_spikes(reading.failure_rates(facts.now)),
     "no_pilots": lambda facts: site_rules.no_pilots(reading.sites_with_work(), facts.now),
     "offline": lambda facts: site_rules.closed(reading.closed_queues(facts.now), facts.now),
+    "away_storage": lambda facts: site_rules.away_storage(reading.away_stores()),
     "full_storage": lambda facts: site_rules.full_storage(reading.full_stores()),
     "asks": lambda facts: task_rules.asks_a_person(reading.asking_tasks(), facts.now),
 }

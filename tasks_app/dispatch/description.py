@@ -31,12 +31,13 @@ UNSAID_SCRATCH_MB = 16_336
 
 class AtQueue(NamedTuple):
     """The storage to which a queue writes, that for analysis, room in a job's folder (0: not said), and the names of all
-    storages of this machine."""
+    storages of this machine. `away`: how addresses of files begin that lie in a folder that is away."""
 
     storage: str | None = None
     analysis_storage: str | None = None
     scratch_mb: int = 0
     local: frozenset[str] = frozenset()
+    away: tuple[str, ...] = ()
 
 
 def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:

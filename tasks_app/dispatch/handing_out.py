@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import randrange
@@ -17,7 +18,7 @@ from typing import Any
 from psycopg.types.numeric import Int4, Int8
 
 from brokerage_app.grid.configured import configuration
-from jedisite.database.sql import hot_cursor
+from jedisite.database.sql import hot_cursor, texts
 from tasks_app.counts.line_order import LineOrder, line_order
 from tasks_app.dispatch.description import behind_walls, described
 from tasks_app.dispatch.input_addresses import forget_astray
@@ -69,19 +70,26 @@ _WITHOUT_RANGES = f"""
        AND coalesce(eventservice, 0) NOT IN ({", ".join(str(kind) for kind in sorted(BY_CHANNEL))})"""
 
 
+# Asked only while some folder is away.
+_READABLE = """
+       AND NOT EXISTS (SELECT 1 FROM job_files i JOIN unnest(%(away)s::text[]) a (begins) ON starts_with(i.surl, a.begins)
+                        WHERE i.pandaid = jobs.pandaid AND i.type IN ('input', 'lib'))"""
+
+
 Row = tuple[Any, ...]
 _NUMBER, _PROCESSING, _PRIORITY, _SHARE, _WORK_QUEUE, _HANDLING, _EVENTS, _FILES = 0, 5, 12, 21, 22, 23, 29, 31
 """Places of columns in a row."""
 
 
 @cache
-def _claim_of(chosen: str, count: int, administrators_only: bool, without_ranges: bool) -> str:
+def _claim_of(chosen: str, count: int, administrators_only: bool, without_ranges: bool, some_away: bool) -> str:
     """The statement for a way to choose and a number of jobs.
 
     The number stands in the text: with a LIMIT that it does not know, the server expects many rows, finds its general
     plan too dear, and plans anew at every call, which takes longer than the statement itself.
     """
-    whose = f"{_OF_ADMINISTRATORS if administrators_only else ''}{_WITHOUT_RANGES if without_ranges else ''}"
+    pieces = ((_OF_ADMINISTRATORS, administrators_only), (_WITHOUT_RANGES, without_ranges), (_READABLE, some_away))
+    whose = "".join(piece for piece, holds in pieces if holds)
     return HAND_OUT.format(chosen=chosen.format(count=int(count), whose=whose))
 
 
@@ -112,6 +120,8 @@ class Request:
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     """Claim up to `count` activated jobs of a queue and describe each as PanDA's pilots read it.
 
+    Those whose inputs lie in a folder that is away wait.
+
     Those of urgent tasks go first. The others go by priority, where there are shares only within the most under-used
     global share or, where there is no tree of shares, work queue; but when `draw`, a chance number of 0 to 99, is not above
     SLOPPY_DISPATCH_RATIO, those that are oldest go first.
@@ -121,7 +131,7 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     drawn = secrets.token_urlsafe(32) if request.with_secret else None
     order, at = line_order(), at_queue(request.site)
     sloppy = order.has_shares and is_sloppy(randrange(100) if draw is None else draw)
-    rows = _claim(request, drawn, None if sloppy else order)
+    rows = _claim(request, drawn, None if sloppy else order, at.away)
     if clones := [row[_NUMBER] for row in rows if row[_EVENTS] == CLONE]:
         late = too_late(clones)
         rows = [row for row in rows if row[_NUMBER] not in late]
@@ -142,18 +152,18 @@ def is_sloppy(draw: int) -> bool:
     return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
 
 
-def _claim(request: Request, drawn: str | None, order: LineOrder | None) -> list[Row]:
+def _claim(request: Request, drawn: str | None, order: LineOrder | None, away: Sequence[str] = ()) -> list[Row]:
     """Without an order the oldest go first."""
     key = (request.site, request.label, order is None, request.administrators_only, request.without_ranges)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
     if hint is not None and now < hint.full_scan_at and hint.order is order:
-        rows = _run(request, drawn, order, hint.place)
+        rows = _run(request, drawn, order, hint.place, away)
         if rows:
             _remember(key, rows, order, hint.full_scan_at)
             return rows
-    rows = _run(request, drawn, order, FIRST)
+    rows = _run(request, drawn, order, FIRST, away)
     _remember(key, rows, order, now + FULL_SCAN_EVERY_S)
     return rows
 
@@ -173,7 +183,7 @@ def _place(row: Row, order: LineOrder | None) -> Place:
     return order.place_of(line), -row[_PRIORITY], row[_NUMBER]
 
 
-def _run(request: Request, drawn: str | None, order: LineOrder | None, after: Place) -> list[Row]:
+def _run(request: Request, drawn: str | None, order: LineOrder | None, after: Place, away: Sequence[str]) -> list[Row]:
     line, priority, job_id = after
     values: dict[str, Any] = {
         "site": request.site,
@@ -183,6 +193,7 @@ def _run(request: Request, drawn: str | None, order: LineOrder | None, after: Pl
         "worker": request.worker[:80],
         "by": request.by[:128],
         "drawn": drawn,
+        "away": texts(away),
         "priority": Int8(priority),
         "job": Int8(job_id),
     }
@@ -196,7 +207,7 @@ def _run(request: Request, drawn: str | None, order: LineOrder | None, after: Pl
         }
     chosen = BY_NUMBER if order is None else BY_LINE
     with hot_cursor() as cursor:
-        claim = _claim_of(chosen, request.count, request.administrators_only, request.without_ranges)
+        claim = _claim_of(chosen, request.count, request.administrators_only, request.without_ranges, bool(away))
         cursor.execute(claim, values)
         rows = cursor.fetchall()
     # The server returns them in any order.

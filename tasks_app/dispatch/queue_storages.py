@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from brokerage_app.grid.written_storage import WRITTEN, WRITTEN_BY_ANALYSIS
 from brokerage_app.models import StorageEndpoint
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch.description import AtQueue
+from tasks_app.transfers.storages import beginnings
 
 CACHE_S: Final = 10.0
 """How long after a change a process may still tell pilots what was."""
@@ -47,7 +49,11 @@ _QUEUES: Final = f"SELECT q.name, {WRITTEN}, {WRITTEN_BY_ANALYSIS}, coalesce(q.w
 
 
 def _read() -> dict[str, AtQueue]:
-    local = frozenset(StorageEndpoint.objects.exclude(path="").values_list("name", flat=True))
+    rows = StorageEndpoint.objects.exclude(path="").values_list("name", "path", "closed_reads")
+    local = frozenset(name for name, _, _ in rows)
+    away = tuple(begins for _, path, closed in rows if closed for begins in beginnings(Path(path)))
     with hot_cursor() as cursor:
         cursor.execute(_QUEUES)
-        return {name: AtQueue(usual, analysis, room_mb, local) for name, usual, analysis, room_mb in cursor.fetchall()}
+        return {
+            name: AtQueue(usual, analysis, room_mb, local, away) for name, usual, analysis, room_mb in cursor.fetchall()
+        }

@@ -166,6 +166,14 @@ RETRY_SITE_ENDED: Final = code(
     "Nothing needs to be done: the attempt does not count against the file.",
     severity="info",
 )
+RETRY_STORAGE_AWAY: Final = code(
+    "retry_storage_away",
+    "The storage with the inputs of the job was away",
+    "policy",
+    "site",
+    "Mount the folder of the storage again, or mend its disk: the attempt does not count against the file.",
+    severity="info",
+)
 RETRY_NOT_STORED: Final = code(
     "retry_not_stored",
     "The outputs of the job could not be stored",

@@ -96,6 +96,8 @@ PILOT_CODES: Final[Mapping[int, str]] = {
 }
 
 
+STORAGE_AWAY: Final = "The folder of the storage is away: "
+"""Begins what pilots, or this site, say of inputs that lie in a storage that is not mounted or fails."""
 _NO_INPUT, _NO_SET_UP = "its input could not be read", "it could not be set up"
 _BEFORE_PAYLOAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("1099", "1100", "1103", "1145", "1151", "1171", "1180", "1331"), _NO_INPUT),
@@ -133,6 +135,8 @@ class JobError:
     @property
     def sentence(self) -> str:
         """What went wrong, for people."""
+        if self.component == "pilot" and self.detail.startswith(STORAGE_AWAY):
+            return f"{self.detail.splitlines()[0][:200].rstrip('.')}."
         if self.component == "pilot" and int(self.code) in PILOT_CODES:
             return PILOT_CODES[int(self.code)]
         if self.component in PAYLOAD:

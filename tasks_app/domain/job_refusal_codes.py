@@ -222,6 +222,13 @@ JOB_WITHOUT_CHANNEL: Final = code(
     "site",
     "Start the project's own pilots at the queue (JEDI_PILOT unset), or send the task to another site.",
 )
+JOB_INPUT_AWAY: Final = code(
+    "job_input_away",
+    "The storage with the job's input is away",
+    "data",
+    "site",
+    "Mount the folder of the storage again, or mend its disk; the job is handed out once it is there.",
+)
 JOB_STARTS: Final = code(
     "job_starts",
     "Pilot has not started the payload yet",

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from jedisite.vocabulary.patterns import Pattern, PatternError, compiled
-from tasks_app.domain.job_errors import JobError
+from tasks_app.domain.job_errors import STORAGE_AWAY, JobError
 
 
 class RetryRuleError(ValueError):
@@ -229,6 +229,15 @@ one whose node people have given up."""
 
 NOT_STORED: Final = (ErrorClass("pilot", 1137, "not_stored"),)
 """Outputs that could not be stored: the storage may be full, or broken."""
+
+
+AWAY: Final = (ErrorClass("pilot", 1099, "storage_away", STORAGE_AWAY),)
+"""Inputs that could not be read since the folder of their storage is away: the files may be as good as ever."""
+
+
+def storage_away(errors: Iterable[JobError]) -> ErrorClass | None:
+    """The class by which a job met the folder of a storage away; None when that is not why it failed."""
+    return _class_of(errors, AWAY, "storage_away")
 
 
 def not_stored(errors: Iterable[JobError]) -> ErrorClass | None:

@@ -122,7 +122,8 @@ UPDATE job_files f SET surl = n.url FROM (
       JOIN file_replicas r ON r.lfn = i.lfn AND r.scope = i.scope AND r.status = 'available'
        AND r.endpoint = ANY(%(reads)s::text[])
      WHERE i.pandaid = ANY(%(jobs)s::bigint[]) AND i.type = 'input'
-       AND NOT EXISTS (SELECT 1 FROM storage_endpoints e WHERE e.name = r.endpoint AND (e.is_tape OR e.blacklisted_read))
+       AND NOT EXISTS (SELECT 1 FROM storage_endpoints e WHERE e.name = r.endpoint
+                          AND (e.is_tape OR e.blacklisted_read OR e.closed_reads))
        AND NOT EXISTS (SELECT 1 FROM catalogue_files k WHERE k.lfn = i.lfn AND k.scope = i.scope AND k.url = i.surl
                           AND k.endpoint = ANY(%(reads)s::text[]))
      ORDER BY i.row_id, array_position(%(reads)s::text[], r.endpoint)) n

@@ -26,6 +26,7 @@ from tasks_app.transfers.file_copies import Content, NoCopyError
 from tasks_app.transfers.readdressing import readdress
 from tasks_app.transfers.requesting import Wanted, WantedFile, add_rules
 from tasks_app.transfers.storages import Storage, local_storages
+from tasks_app.worker_node.pilot.folder_away import why_away
 
 CODES: Final = (1099, 1103, 1171, 1331)
 """Errors of pilots: an input could not be copied, is not there, has a wrong checksum, does not exist at its storage."""
@@ -141,7 +142,7 @@ def fault_at(one: Suspect, store: Storage) -> str | None:
         _, stream = open_led_to(file_copies.place_of(store.path, one.scope, one.lfn).path)
     except FileNotFoundError:
         # A disk that is not mounted has lost nothing.
-        return "it is not in the storage" if store.is_there else None
+        return None if store.away or why_away(store.path, holds_files=True) else "it is not in the storage"
     except (OSError, ValueError, NoCopyError):
         return None
     with stream:

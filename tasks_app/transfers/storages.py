@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
@@ -10,11 +9,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef
+from django.db.models import F, OuterRef
 
+from brokerage_app.grid.closed_storage import in_words
 from brokerage_app.models import LinkValue, StorageEndpoint
 from brokerage_app.vocabulary.snapshot import BLOCKED
+from tasks_app.ddm.local_files import file_url
 from tasks_app.domain import job_refusal_codes as codes
+from tasks_app.worker_node.pilot.folder_away import why_away
 
 CLOSENESS: Final = "AGIS_closeness"
 """Of a link in the network matrix; BLOCKED switches it off until somebody gives it another one."""
@@ -26,6 +28,8 @@ class Storage:
 
     is_closed   it is closed for writing for a while, since jobs could not store their outputs there
     no_link_to  the sites to which the link from its site is switched off
+    away        why its folder was away when the site looked last; "" when it was there
+    holds_files it had something in it then: while it is empty, it is away
     """
 
     name: str
@@ -36,22 +40,38 @@ class Storage:
     why_not_written: str = ""
     is_closed: bool = False
     no_link_to: frozenset[str] = frozenset()
+    away: str = ""
+    holds_files: bool = False
 
     @property
     def is_there(self) -> bool:
         """Whether its folder can be seen now: not while its disk is not mounted. Who reads or writes never makes it."""
-        return os.path.isdir(self.path)
+        return not (self.away or why_away(self.path, holds_files=self.holds_files))
 
 
 def local_storages() -> dict[str, Storage]:
     """All of them by name. One statement."""
     sites = StorageEndpoint.objects.exclude(path="").values("site_name")
     off = LinkValue.objects.filter(source=OuterRef("site_name"), destination__in=sites, key=CLOSENESS, value=BLOCKED)
-    rows = StorageEndpoint.objects.exclude(path="").defer("data")
-    return {row.name: _storage(row, row.off) for row in rows.annotate(off=ArraySubquery(off.values("destination")))}
+    rows = StorageEndpoint.objects.exclude(path="").defer("data").annotate(off=ArraySubquery(off.values("destination")))
+    seen = rows.annotate(away=F("folder__away"), holds_files=F("folder__holds_files"))
+    return {row.name: _storage(row, row.off, row.away or "", bool(row.holds_files)) for row in seen}
 
 
-def _storage(row: StorageEndpoint, no_link_to: list[str]) -> Storage:
+def storage_addresses(stores: Mapping[str, Storage]) -> list[tuple[str, str, str]]:
+    """Name, folder, and how addresses of files in it begin, in either way to write them."""
+    return [
+        (name, str(store.path), begins) for name, store in sorted(stores.items()) for begins in beginnings(store.path)
+    ]
+
+
+def beginnings(folder: Path) -> tuple[str, str]:
+    """How addresses of files in a folder begin: there are two ways to write them."""
+    url = file_url(folder).rstrip("/") + "/"
+    return url, url.replace("file://localhost/", "file:///", 1)
+
+
+def _storage(row: StorageEndpoint, no_link_to: list[str], away: str, holds_files: bool) -> Storage:
     off = _why_not(row, row.blacklisted_write, "write")
     return Storage(
         row.name,
@@ -62,6 +82,8 @@ def _storage(row: StorageEndpoint, no_link_to: list[str]) -> Storage:
         off or _why_closed(row),
         not off and row.closed_until is not None,
         frozenset(no_link_to),
+        away,
+        holds_files,
     )
 
 
@@ -78,6 +100,8 @@ def _why_closed(row: StorageEndpoint) -> str:
     if row.closed_until is None:
         return ""
     until = row.closed_until.astimezone(UTC)
+    if row.closed_reads:
+        return in_words(row.name, row.closed_why, until, is_away=True)
     return f"{row.name} is closed for writing until {until:%H:%M} UTC, since jobs could not store their outputs there"
 
 

@@ -103,7 +103,7 @@ def test_the_longer_it_goes_on_the_later_is_the_next_try() -> None:
 
     def closed_for(after: timedelta) -> timedelta | None:
         with hot_cursor() as cursor:
-            unstored.note(cursor, ids, begin + after)
+            unstored.note(cursor, unstored.Met(ids), begin + after)
         until = StorageEndpoint.objects.get().closed_until
         return until - begin - after if until else None
 

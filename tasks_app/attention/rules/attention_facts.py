@@ -128,7 +128,7 @@ class ClosedFact:
 
 @dataclass(frozen=True, slots=True)
 class StorageFact:
-    """A full storage to which `queues` write that take jobs. `lack` says how much it has and needs, by the numbers of `at`."""
+    """A storage that takes nothing, and the `queues` that take jobs and use it. `lack` says why, as it was at `at`."""
 
     name: str
     site: str

@@ -37,6 +37,7 @@ _kinds: Final = {
     "failures": Kind("Failure spikes", 75, "bad", "shifter"),
     "black_hole": Kind("Worker nodes that fail nearly all jobs", 72, "bad", "site"),
     "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
+    "away_storage": Kind("Storage whose folder is away", 70, "bad", "site"),
     "full_storage": Kind("Full storage", 60, "bad", "site"),
     "offline": Kind("Sites newly closed, or closed with queued jobs", 55, "warn", "site"),
     "stuck_task": Kind("Stuck tasks", 50, "bad", "shifter"),

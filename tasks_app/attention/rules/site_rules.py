@@ -166,15 +166,29 @@ def full_storage(stores: Iterable[StorageFact]) -> Iterator[Found]:
     """Storage without space for outputs, at queues that take jobs: they get none whose outputs go there."""
     found = []
     for store in stores:
-        shown = ", ".join(store.queues[:SHOWN_QUEUES])
-        more = len(store.queues) - SHOWN_QUEUES
         text = sentence(
             f"{store.lack}, as of {store.at:%Y-%m-%d %H:%M} UTC",
-            f"jobs whose outputs go there are not sent to {shown}" + (f" and {more} more" if more > 0 else ""),
+            f"jobs whose outputs go there are not sent to {_queues(store)}",
         )
         path = address("sites", store.queues[0], "data")
         found.append(Found("full_storage", store.name, text, path, store.site, len(store.queues), "queues"))
     yield from few(largest(found), "storages are full", address("sites"))
+
+
+def away_storage(stores: Iterable[StorageFact]) -> Iterator[Found]:
+    """Storage whose folder is away: nothing is read or written there, and what needs it waits."""
+    found = []
+    for store in stores:
+        waits = f"jobs that need it are not sent to {_queues(store)}" if store.queues else ""
+        text = sentence(f"{store.lack}, seen {store.at:%Y-%m-%d %H:%M} UTC", waits)
+        path = address("sites", store.queues[0], "data") if store.queues else address("sites")
+        found.append(Found("away_storage", store.name, text, path, store.site, len(store.queues), "queues"))
+    yield from few(largest(found), "storages are away", address("sites"))
+
+
+def _queues(store: StorageFact) -> str:
+    more = len(store.queues) - SHOWN_QUEUES
+    return ", ".join(store.queues[:SHOWN_QUEUES]) + (f" and {more} more" if more > 0 else "")
 
 
 def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:

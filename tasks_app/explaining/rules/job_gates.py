@@ -78,10 +78,12 @@ class Lacking:
 
     walls     why the site runs jobs of administrators only, of which this is none
     channel   why payloads there do not get the ranges of events that the job takes
+    input     why an input of it cannot be read now
     """
 
     walls: str = ""
     channel: str = ""
+    input: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,8 @@ def _turn(facts: JobFacts) -> Gate:
     if channel := facts.lacking.channel:
         said = f"pilots of {facts.site} get no job that takes ranges of events: {channel}"
         return Gate(name, title, "no", job_refusal_codes.JOB_WITHOUT_CHANNEL, said, since)
+    if away := facts.lacking.input:
+        return Gate(name, title, "no", job_refusal_codes.JOB_INPUT_AWAY, f"its input cannot be read: {away}", since)
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets this one")

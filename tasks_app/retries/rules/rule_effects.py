@@ -26,6 +26,7 @@ from tasks_app.domain.retry_rules import (
     not_stored,
     select,
     site_end,
+    storage_away,
 )
 from tasks_app.domain.units import event_cpu_time
 from tasks_app.params.splitrule import SplitRule
@@ -41,7 +42,7 @@ from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
 MOST_SPARED: Final = 10
 """From so many attempts of a file on also those count that the site has ended, or taken from a queue before a pilot had the
-job, or whose outputs could not be stored: something of the file may be to blame, and no file goes round without an end."""
+job, or that met a storage full, broken or away: something of the file may be to blame, and no file goes round without an end."""
 CPU_GROWTH: Final = 1.1
 """A job that ended at its time limit needed at least this much more."""
 
@@ -159,8 +160,9 @@ def decide(
 ) -> RetryDecision:
     """What the rules do after a job has failed; see `retry_rules.select` for which of them apply.
 
-    Attempts are raised only for jobs that the site itself has ended or whose outputs could not be stored, memory is never
-    lowered. An error of the class `system` gives one more failure to files with a limit on failures. Raises ValueError for
+    Attempts are raised only for jobs that the site itself has ended, whose outputs could not be stored, or whose inputs lie in
+    a storage that was away; memory is never lowered.
+    An error of the class `system` gives one more failure to files with a limit on failures. Raises ValueError for
     an unknown unit of memory or CPU time.
     """
     draft = _Draft(MappingProxyType({f.file_id: f for f in job.files}))
@@ -175,6 +177,10 @@ def decide(
         error = f"{unstored.error_source} error {unstored.error_code}"
         detail = f"its outputs could not be stored ({error}), so the attempt does not count"
         draft = _spare(draft, Reason(attempt_refusal_codes.RETRY_NOT_STORED, detail))
+    elif (away := storage_away(job.errors)) and not task.rule.flag("DR"):
+        error = f"{away.error_source} error {away.error_code}"
+        detail = f"the storage with its inputs was away ({error}), so the attempt does not count"
+        draft = _spare(draft, Reason(attempt_refusal_codes.RETRY_STORAGE_AWAY, detail))
     found = select(job.errors, rules, job.where, now)
     for rule in found.rules:
         draft = _EFFECTS[rule.action](draft, job, task, rule)

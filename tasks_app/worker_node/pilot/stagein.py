@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from tasks_app.worker_node.pilot.copying import Copied, copy_new
 from tasks_app.worker_node.pilot.errors import Code, Failure, JobFailedError
+from tasks_app.worker_node.pilot.folder_away import AWAY, why_away
 from tasks_app.worker_node.pilot.job import Input
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,17 @@ class Readable:
 
     def stored(self, path: Path) -> bool:
         """Whether a path without links lies in a storage."""
-        return any(path.is_relative_to(root) or path.is_relative_to(root.resolve()) for root in self.storages())
+        return self._root_of(path) is not None
+
+    def _root_of(self, path: Path) -> Path | None:
+        roots = self.storages()
+        return next((one for one in roots if path.is_relative_to(one) or path.is_relative_to(one.resolve())), None)
+
+    def why_away(self, path: Path) -> str:
+        """Why a path cannot be read that lies in a storage whose folder is away; "" when it does not, or that is there."""
+        root = self._root_of(path)
+        why = why_away(root, holds_files=True) if root is not None else ""
+        return f"{AWAY}{root} {why}" if why else ""
 
     def refuses(self, path: Path) -> bool:
         return any(path.is_relative_to(Path(folder).resolve()) for folder in self.hidden) and not self.stored(path)
@@ -99,6 +110,7 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         raise JobFailedError(
             Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is not an address that this pilot can read"
         )
+    named = source
     try:
         source = source.resolve()
         if readable.refuses(source):
@@ -107,11 +119,13 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         # Links were followed above: what became one since leads somewhere that was not looked at.
         copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False, resolved=True)
     except FileNotFoundError:
+        _check_storage(file, named, readable)
         says = f"Input {file.lfn} is not in the storage ({file.url})"
         raise JobFailedError(Code.INPUT_MISSING, says, corrupted=[file.lfn]) from None
     except (OSError, ValueError, RuntimeError) as exc:
         if not isinstance(exc, OSError):
             raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is not a path") from exc
+        _check_storage(file, named, readable)
         code = Code.NO_LOCAL_SPACE if exc.errno in (errno.ENOSPC, errno.EDQUOT) else Code.STAGE_IN_FAILED
         raise JobFailedError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
     try:
@@ -127,6 +141,12 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         raise JobFailedError(exc.failure.code, says, corrupted=[file.lfn]) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
     return copied.size
+
+
+def _check_storage(file: Input, path: Path, readable: Readable) -> None:
+    """Raises JobFailedError when it is not the file that is missing, but its storage."""
+    if why := readable.why_away(path):
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"{why}. Input {file.lfn} could not be read")
 
 
 def compare(file: Input, copied: Copied) -> None:

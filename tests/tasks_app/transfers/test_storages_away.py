@@ -94,6 +94,8 @@ def test_a_job_that_cannot_read_there_says_nothing_of_the_file(site: Storages) -
     (site.root / "A_DISK").rename(site.root / "elsewhere")
     assert fault_at(one, local_storages()["A_DISK"]) is None
     (site.root / "A_DISK").mkdir()
+    assert fault_at(one, local_storages()["A_DISK"]) is None, "nothing is mounted there"
+    (site.root / "A_DISK" / "other").touch()
     assert fault_at(one, local_storages()["A_DISK"]) == "it is not in the storage"
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tasks_app.worker_node.pilot.errors import JobFailedError
+from tasks_app.domain.job_errors import STORAGE_AWAY
+from tasks_app.worker_node.pilot.errors import Code, JobFailedError
+from tasks_app.worker_node.pilot.folder_away import EMPTY
 from tasks_app.worker_node.pilot.job import Input, Output
 from tasks_app.worker_node.pilot.stagein import Readable, stage_in
 from tasks_app.worker_node.pilot.stageout import written
+from tests.lacking import lacking
 from tests.tasks_app.worker_node.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.worker_node.site import Site
 
@@ -341,3 +346,44 @@ def test_all_inputs_that_are_not_there_are_named(tmp_path: Path) -> None:
     assert failed.value.failure.diag.startswith("Input b is not in the storage (file://localhost")
     assert failed.value.failure.diag.endswith("; also not there: d")
     assert failed.value.failure.corrupted == ("b", "d")
+
+
+@pytest.mark.parametrize("kind", ["none", "empty", "file"])
+def test_a_storage_that_is_away_is_told_from_a_file_that_is_missing(tmp_path: Path, kind: str) -> None:
+    storage, folder = tmp_path / "storage", tmp_path / "work"
+    folder.mkdir()
+    if kind == "empty":
+        storage.mkdir()
+    elif kind == "file":
+        storage.touch()
+    how = EMPTY if kind == "empty" else "is not there"
+    one = Input("a", f"file://localhost{storage}/a", None, None)
+    with pytest.raises(JobFailedError) as failed:
+        stage_in([one], folder, lambda: None, Readable([], lambda: [storage]))
+    assert (failed.value.failure.code, failed.value.failure.corrupted) == (Code.STAGE_IN_FAILED, ())
+    assert failed.value.failure.diag == f"{STORAGE_AWAY}{storage} {how}. Input a could not be read"
+
+
+MOUNTED = """
+import subprocess, sys
+from pathlib import Path
+from tasks_app.worker_node.pilot.folder_away import why_away
+disk = Path(sys.argv[1])
+(disk / "a").touch()
+print([why_away(disk, holds_files=True)])
+subprocess.run(["umount", disk], check=True)
+print([why_away(disk, holds_files=True), why_away(disk, holds_files=False)])
+"""
+
+
+def test_a_disk_that_is_not_mounted_leaves_an_empty_folder(tmp_path: Path) -> None:
+    small = f'mount -t tmpfs -o size=1m none "$1" && exec {sys.executable} -c "$0" "$1"'
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", small, MOUNTED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    if done.stderr.startswith(("unshare:", "mount:")):
+        lacking(f"this machine lets nobody mount a small storage: {done.stderr}")
+    assert done.stdout.split("\n")[:2] == ["['']", f"['{EMPTY}', '']"], done.stderr
