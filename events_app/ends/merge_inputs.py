@@ -12,13 +12,14 @@ from events_app.lifecycle.range_moves import is_in
 from events_app.lifecycle.storage_numbers import Storages
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import numbers, texts
+from tasks_app.domain.job_errors import STORAGE_AWAY
 from tasks_app.domain.job_file_states import JobFileStatus
 from tasks_app.outcomes.end_hooks import EVENT_MERGE, EventJob
 
 UNREADABLE: Final = frozenset({1103, 1145, 1171, 1175})
 """Errors of pilots: an input is not there, or is not what it should be."""
 NOT_COPIED: Final = 1099
-"""The same: an input could not be copied, for a time or for good."""
+"""The same: an input could not be copied, for a time or for good. Not when it is the folder of its storage that is away."""
 MOST_NOT_COPIED: Final = 3
 """So many merge jobs that could not copy a file make it one that cannot be read."""
 
@@ -60,6 +61,7 @@ SELECT (SELECT count(*) FROM done d JOIN job_files z ON z.row_id = d.ziprow_id L
          WHERE d.ziprow_id IS NULL AND d.objstore_id IS NOT NULL AND r.id IS NULL
            AND EXISTS (SELECT FROM job_files o WHERE o.pandaid = %(job)s AND o.type = 'output'))
 """
+_AWAY: Final = f"starts_with(coalesce(piloterrordiag, ''), '{STORAGE_AWAY}')"
 # A report of the pilot on a file counts at once, a name in the text of an error by its code.
 _BAD: Final = f"""
 SELECT r.lfn, (SELECT z.row_id FROM job_files z WHERE z.lfn = r.lfn AND z.type = 'zipoutput' AND z.row_id IN (
@@ -70,10 +72,10 @@ SELECT r.lfn, (SELECT z.row_id FROM job_files z WHERE z.lfn = r.lfn AND z.type =
    AND (r.status = '{JobFileStatus.CORRUPTED}' OR (strpos(%(diag)s, r.lfn) > 0 AND (%(at_once)s OR %(most)s <= (
         SELECT count(*) FROM (
                SELECT pandaid, piloterrordiag FROM jobs WHERE jeditaskid = %(task)s AND eventservice = {EVENT_MERGE}
-                  AND piloterrorcode = {NOT_COPIED} AND jobstatus = 'failed'
+                  AND piloterrorcode = {NOT_COPIED} AND jobstatus = 'failed' AND NOT {_AWAY}
                UNION ALL
                SELECT pandaid, piloterrordiag FROM jobs_archive WHERE jeditaskid = %(task)s AND eventservice = {EVENT_MERGE}
-                  AND piloterrorcode = {NOT_COPIED} AND jobstatus = 'failed') m
+                  AND piloterrorcode = {NOT_COPIED} AND jobstatus = 'failed' AND NOT {_AWAY}) m
          WHERE strpos(m.piloterrordiag, r.lfn) > 0))))
 """
 

@@ -73,7 +73,7 @@ _WITHOUT_RANGES = f"""
 # Asked only while some folder is away.
 _READABLE = """
        AND NOT EXISTS (SELECT 1 FROM job_files i JOIN unnest(%(away)s::text[]) a (begins) ON starts_with(i.surl, a.begins)
-                        WHERE i.pandaid = jobs.pandaid AND i.type IN ('input', 'lib'))"""
+                        WHERE i.pandaid = jobs.pandaid AND i.type IN ('input', 'lib', 'zipinput'))"""
 
 
 Row = tuple[Any, ...]

@@ -190,7 +190,7 @@ def _away(job: JobColumns) -> str:
     """Why an input cannot be read now; "" when it can. One statement, two while the folder of a storage is away."""
     for one in away_folders():
         begins = [Q(surl__startswith=piece) for piece in beginnings(Path(one.path))]
-        if JobFile.objects.filter(begins[0] | begins[1], job_id=job.id, type__in=("input", "lib")).exists():
+        if JobFile.objects.filter(begins[0] | begins[1], job_id=job.id, type__in=("input", "lib", "zipinput")).exists():
             return one.words
     return ""
 

@@ -223,7 +223,7 @@ _READ_AT = """
 SELECT DISTINCT f.pandaid, r.name
   FROM job_files f JOIN unnest(%(names)s::text[], %(begins)s::text[]) r (name, begins) ON starts_with(f.surl, r.begins)
   JOIN storage_folders s ON s.ddm_endpoint_name = r.name
- WHERE f.pandaid = ANY(%(jobs)s::bigint[]) AND f.type IN ('input', 'lib') ORDER BY 1, 2
+ WHERE f.pandaid = ANY(%(jobs)s::bigint[]) AND f.type IN ('input', 'lib', 'zipinput') ORDER BY 1, 2
 """
 
 

@@ -49,7 +49,7 @@ SELECT DISTINCT j.pandaid, j.piloterrordiag AS says,
  WHERE j.pandaid = ANY(%(jobs)s::bigint[])"""
 _READ_BY = """
 SELECT DISTINCT j.pandaid, coalesce(j.piloterrordiag, '') AS says, r.name AS storage, r.path
-  FROM jobs j JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ('input', 'lib')
+  FROM jobs j JOIN job_files f ON f.pandaid = j.pandaid AND f.type IN ('input', 'lib', 'zipinput')
   JOIN unnest(%(names)s::text[], %(paths)s::text[], %(begins)s::text[]) r (name, path, begins) ON starts_with(f.surl, r.begins)
  WHERE j.pandaid = ANY(%(readers)s::bigint[])"""
 # Jobs that could not store outputs met where they write, those that met a folder away the one that they name.
