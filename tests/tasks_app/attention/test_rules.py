@@ -250,6 +250,15 @@ CASES: list[tuple[str, list[Found], str]] = [
     ),
     ("no full storage", list(site_rules.full_storage([])), ""),
     (
+        "storage that is away",
+        list(
+            site_rules.away_storage(
+                [StorageFact("SE", "S", "The folder of the storage SE is away: /se is empty", (), NOW)]
+            )
+        ),
+        f"The folder of the storage SE is away: /se is empty, seen {NOW:%Y-%m-%d %H:%M} UTC.",
+    ),
+    (
         "black hole",
         list(site_rules.black_holes([BlackHole(NodeEnds("S", "wn1", 1, 99, 40.0), 0.05)])),
         "99 of 100 jobs failed on wn1, half of them within 40 s; elsewhere at S 5% of the jobs fail.",
