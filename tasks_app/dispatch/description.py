@@ -108,7 +108,6 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         "PandaID": job_id,
         "taskID": task_id,
         "attemptNr": attempt,
-        "fence": fence,
         "jobName": name,
         "jobDefinitionID": definition_id or 0,
         "transformation": transformation,
@@ -161,7 +160,7 @@ def described(row: tuple[Any, ...], secret: str, at: AtQueue) -> dict[str, Any]:
         "logGUID": _joined(logs, GUID),
     }
     if secret:
-        job["jobSecret"] = secret
+        job |= {"fence": fence, "jobSecret": secret}
     if special_handling and handling.has(special_handling, handling.DEBUG):
         job["debug"] = "True"
     if special_handling and handling.has(special_handling, handling.AS_WRITTEN):

@@ -19,6 +19,8 @@ TAKING: Final = frozenset({1, JUMBO, 5, FINE})
 """They process ranges: reports on those count their events, and they store no output of the task themselves."""
 BY_CHANNEL: Final = TAKING - {FINE}
 """Their payloads get ranges from any pilot, through a channel."""
+MODES_OF_RANGES: Final = frozenset({1, 3})
+"""What `jedi_tasks.eventservice` is of tasks whose jobs process ranges: of event service, and fine-grained ones."""
 TOO_LONG: Final = "es_toolong"
 """The sub-status of a job that takes ranges, or merges their outputs, and ran for too long: others of its jobset go on."""
 OF_SOME_EVENTS: Final = "fg_partial"

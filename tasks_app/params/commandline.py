@@ -34,8 +34,8 @@ _OF_RANGES: Final = re.compile(r"(?<!\\)\$\{?((?:FIRST|LAST)_EVENT)\b")
 _STREAMS: Final = re.compile(r"['\"](\w+)['\"]\s*:")
 
 
-def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
-    """Sentences on a command line with its placeholders, for jobs with that transform."""
+def remarks(params: TaskParams, text: str, transform: str, *, of_ranges: bool = False) -> list[str]:
+    """Sentences on a command line with its placeholders, for jobs with that transform, which take ranges of events or not."""
     said = _left_to_the_shell(text, streams_of(params) | values_of(params))
     if len(text) > LONGEST:
         return said
@@ -45,7 +45,7 @@ def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
         why = f"the command line of its jobs cannot be split into words, {str(exc).lower()}"
         return [*said, sentence(f"{why}: each job will fail")]
     name = transform.rpartition("/")[2]
-    return [*said, *_on_command(words, QUOTED[name], name)] if name in QUOTED else said
+    return [*said, *_on_command(words, QUOTED[name], name, of_ranges=of_ranges)] if name in QUOTED else said
 
 
 def _left_to_the_shell(text: str, known: Collection[str]) -> list[str]:
@@ -74,7 +74,7 @@ def _is_set(name: str, text: str) -> bool:
     return any(name in names for names in _SET.findall(text))
 
 
-def _on_command(words: Sequence[str], quoted: str, transform: str) -> Iterator[str]:
+def _on_command(words: Sequence[str], quoted: str, transform: str, *, of_ranges: bool) -> Iterator[str]:
     """What may be wrong with the command itself, in which %IN and the like stand for files."""
     end = words.index("--") if "--" in words else len(words)
     options = list(pairwise([*words[:end], ""]))
@@ -87,7 +87,7 @@ def _on_command(words: Sequence[str], quoted: str, transform: str) -> Iterator[s
         # What is URL-quoted is no placeholder when jobs are made.
         if is_ours(name) and not _is_set(name, command):
             yield f"Nothing fills ${{{name}}} in the command of {quoted}: the shell has no such variable, and puts nothing there."
-    if transform == "run_command":
+    if transform == "run_command" and not of_ranges:
         for name in dict.fromkeys(_OF_RANGES.findall(command)):
             if not _is_set(name, command):
                 yield f"${name} is empty: only jobs of event service have it, which nEventsPerWorker asks for."

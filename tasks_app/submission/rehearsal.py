@@ -20,6 +20,7 @@ from brokerage_app.policy.workqueues import WorkQueues
 from jedisite.identity.session_users import SUPER_GROUP_USERS, SUPER_USERS, special_groups_of
 from jedisite.vocabulary.words import sentence
 from tasks_app.configured.site_limits import most_records
+from tasks_app.domain.range_jobs import MODES_OF_RANGES
 from tasks_app.models import Task
 from tasks_app.params import commandline
 from tasks_app.params.clientwords import is_from_client, option_of
@@ -101,7 +102,8 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
         faults.raise_if_any()
     if not params.stored:
         offered.check_refined(refined.task)
-    said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
+    transform, of_ranges = str(refined.task["transpath"] or ""), refined.task["eventservice"] in MODES_OF_RANGES
+    said = commandline.remarks(params, refined.job_params_template, transform, of_ranges=of_ranges)
     if place:
         said = [*_no_queue_for_jumbo(params), *_no_nucleus(params, task, refined.task), *said]
     return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]

@@ -85,8 +85,8 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def kilobytes(value: float | None) -> str:
-    """A number of kB in MB, the unit in which memory is asked for."""
-    return megabytes(None if value is None else round(value / 1024))
+    """A number of kB in MB, the unit in which memory is asked for; pilots say 0 of what they have not measured."""
+    return megabytes(round(value / 1024) if value else None)
 
 
 @register.filter

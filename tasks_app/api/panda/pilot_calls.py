@@ -52,8 +52,8 @@ MOST_NAMES = 1_000_000
 class UpdateParams(Params):
     job_id = Id()
     job_status = Choice(choices=STATES)
-    attempt_nr = Number(required=False, help_text="attempt number of the job")
-    fence = Number(required=False, help_text="as received with the job")
+    attempt_nr = Number(required=False, help_text="of the job; needed where it was handed out without a secret")
+    fence = Number(required=False, help_text="as received with the job, with its secret")
     job_secret = Text(required=False, help_text="as received with the job")
     core_count = Number(required=False)
     cpu_consumption_time = Number(required=False, help_text="seconds")

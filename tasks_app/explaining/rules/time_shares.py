@@ -30,6 +30,7 @@ class Part(StrEnum):
     START = "start"
     RUN = "run"
     STORE = "store"
+    MERGE = "merge"
     FAILED = "failed"
 
 
@@ -46,7 +47,7 @@ PART_OF: Final[Mapping[JobStatus, Part]] = {
     J.RUNNING: Part.RUN,
     J.HOLDING: Part.STORE,
     J.TRANSFERRING: Part.STORE,
-    J.MERGING: Part.STORE,
+    J.MERGING: Part.MERGE,
 }
 """Of every state in which a job can stay."""
 
@@ -57,6 +58,7 @@ TITLES: Final[Mapping[Part, str]] = {
     Part.START: "starting",
     Part.RUN: "running",
     Part.STORE: "storing outputs",
+    Part.MERGE: "waiting to be merged",
     Part.FAILED: "in failed attempts",
 }
 TONES: Final[Mapping[Part, str]] = {
@@ -66,6 +68,7 @@ TONES: Final[Mapping[Part, str]] = {
     Part.START: "held",
     Part.RUN: "run",
     Part.STORE: "ok",
+    Part.MERGE: "wait",
     Part.FAILED: "bad",
 }
 

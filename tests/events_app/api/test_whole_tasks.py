@@ -19,6 +19,7 @@ from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from jedisite.database.sql import hot_cursor
 from tasks_app.dispatch import queue_storages
+from tasks_app.lifecycle import task_moves
 from tasks_app.models import Dataset, File, Job, JobFile
 from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.outcomes import book
@@ -64,6 +65,7 @@ def submitted(command: str, *, dataset: str = "lab.in", **more: Any) -> int:
     made = submit(parameters("lab.t", **given) | {"jobParameters": items})
     settle()
     assert Job.objects.filter(task_id=made, status="activated").exists(), task(made).error_dialog
+    assert "_EVENT" not in (task_moves.warnings_of(made) or ""), "its jobs have these names"
     return made
 
 

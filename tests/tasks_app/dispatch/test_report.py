@@ -84,8 +84,8 @@ def test_a_pilot_without_a_secret_is_known_by_its_site_and_the_attempt(books: No
     strangers = (
         Proof(site="SITE_B", attempt=1),
         Proof(site=SITE),
-        Proof(job["fence"], "", SITE, 1),
-        Proof(job["fence"], "guessed", SITE, 1),
+        Proof(1, "", SITE, 1),
+        Proof(1, "guessed", SITE, 1),
     )
     for state, proof in itertools.product(("running", "finished", "failed", "holding"), strangers):
         with pytest.raises(NotYoursError):

@@ -15,11 +15,14 @@ RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "pru
 NO_FILES = 'Nothing replaces %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
 
 
-def said(text: str, transform: str = "run_command") -> list[str]:
+def said(text: str, transform: str = "run_command", *, of_ranges: bool = False) -> list[str]:
     files = d.template("output", "o.${SN}.txt", "user.ada.o", hidden=True)
     items = [d.template("input", "${IN}", "user.ada.x", hidden=True), files]
     return remarks(
-        parse(d.smallest(noInput=None, nEvents=None, nEventsPerJob=None, jobParameters=items)), text, transform
+        parse(d.smallest(noInput=None, nEvents=None, nEventsPerJob=None, jobParameters=items)),
+        text,
+        transform,
+        of_ranges=of_ranges,
     )
 
 
@@ -130,6 +133,7 @@ def test_names_of_event_service_in_other_tasks_are_told(command: str, transform:
     assert told == [
         f"${name} is empty: only jobs of event service have it, which nEventsPerWorker asks for." for name in names
     ]
+    assert said(f'-p "{quote(command)}"', transform, of_ranges=True) == []
 
 
 @pytest.mark.parametrize(
