@@ -57,11 +57,12 @@ def _without_outputs(said: Outcome, sentence: str) -> Outcome:
     """The end of a clone of which nothing counts but its log."""
     stored = tuple(pair for pair in said.stored if pair[0].type in LOG_TYPES)
     if said.status not in BY_ITSELF:
-        return replace(said, stored=stored, spares_attempt=False)
+        return replace(said, stored=stored, spares_attempt=False, outputs_needed=False)
     own = bool(said.component)
     return replace(
         said,
         stored=stored,
+        outputs_needed=False,
         status=_LOST.status,
         sub_status=_LOST.sub_status,
         component=said.component if own else "taskbuffer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
@@ -17,8 +18,9 @@ from events_app.ends import (
     jobset_lines,
     jumbo_end,
     merge_end,
+    merge_inputs,
 )
-from events_app.ends.jobset_lines import ENDED_BY_LINE, LINES, UNUSED
+from events_app.ends.jobset_lines import ABORTED, ENDED_BY_LINE, LINES, UNUSED
 from events_app.ends.jobset_turn import Turn
 from events_app.lifecycle import jobset_ranges
 from events_app.lifecycle.range_ends import end_consumer
@@ -65,7 +67,7 @@ class EventEnds:
             became = _end(turn, ending)
             turn.ended.add(ending.job.job_id)
             if became is not None:
-                turn.outcomes.append(became)
+                turn.outcomes.append(replace(became, outputs_needed=False) if _gave_way(became) else became)
         return Ends(turn.outcomes, turn.jobs, turn.logs, turn.unused, turn.partial)
 
     def given_up(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int] | None) -> Mapping[int, int]:
@@ -79,6 +81,15 @@ class EventEnds:
     def merged_and_ready(self, cursor: psycopg.Cursor[Any], task_id: int) -> Collection[int]:
         """Files that are not in use and have events in an output that counts."""
         return jobset_ranges.merged_and_ready(cursor, task_id)
+
+    def awaiting_merge(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> Collection[int]:
+        """Those of these files of which some events are finished, and wait in zip files to be merged."""
+        return merge_inputs.awaiting_merge(cursor, task_id, files)
+
+
+def _gave_way(became: Outcome) -> bool:
+    """Whether a job was closed since its jobset goes on, or is done, without it: not with a jobset that failed."""
+    return became.status == JobStatus.CLOSED and became.sub_status != LINES[ABORTED].sub_status
 
 
 def _end(turn: Turn, ending: Ending) -> Outcome | None:

@@ -89,6 +89,21 @@ SELECT DISTINCT e.ziprow_id FROM jedi_events e
 """
 
 
+_AWAITING: Final = f"""
+SELECT DISTINCT e.fileid FROM jedi_events e
+ WHERE e.jeditaskid = %(task)s AND e.fileid = ANY(%(files)s::bigint[])
+   AND {is_in({EventStatus.FINISHED, EventStatus.DONE}, "e.")} AND e.ziprow_id IS NOT NULL
+   AND NOT EXISTS (SELECT FROM job_files o WHERE o.pandaid = e.pandaid AND o.type = 'output'
+                      AND o.status = '{JobFileStatus.FINISHED}')
+"""
+
+
+def awaiting_merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> list[int]:
+    """Those of these files with outputs of ranges in zip files which are in no output yet."""
+    cursor.execute(_AWAITING, {"task": task_id, "files": numbers(files)})
+    return [file for (file,) in cursor.fetchall()]
+
+
 def zips_to_merge(
     cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int], *, but: int | None = None
 ) -> list[int]:

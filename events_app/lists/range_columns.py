@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, F, QuerySet, Value, When
 
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
@@ -23,13 +23,9 @@ RANGES: Final = (F("max_event") - F("min_event")) / F("events_per_range") + 1
 """How many ranges a block has."""
 
 
-ATTEMPTS_LEFT: Final = Case(When(~Q(status=EventStatus.FAILED), then=F("attempt")))
-"""How often ranges may be tried. Of one that failed the row has the number before that: what is left is its copy's."""
-
-
 def as_seen() -> QuerySet[Event]:
-    """Blocks with their state in a word, the number of their ranges, and of the attempts that are left."""
-    return Event.objects.annotate(state=STATE, ranges=RANGES, attempts_left=ATTEMPTS_LEFT)
+    """Blocks with their state in a word and the number of their ranges."""
+    return Event.objects.annotate(state=STATE, ranges=RANGES)
 
 
 def _files(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -53,9 +49,12 @@ RANGE_COLUMNS: Final = Columns(
         Column("ranges", "Ranges", "number", help="ranges of this block, which all are in the same state"),
         Column("state", "State", "status"),
         Column(
-            "attempts_left", "Attempts left", "number", help="none of a range that failed: its copy has what is left"
+            "attempt",
+            "Attempts left",
+            "number",
+            help="with the one that a job has now, or had last: the number of a range ends with it; of one that failed, the copy "
+            "that is tried again has one less",
         ),
-        Column("attempt", "Attempts when handed out", "number", shown=False, help="as the number of a range ends"),
         Column(
             "job_id", "Owner", "id", help="the job that has the ranges; their jobset, while or when no job has had them"
         ),

@@ -56,6 +56,26 @@ def process_again(cursor: psycopg.Cursor[Any], task_id: int, inputs: Sequence[in
     return cursor.fetchall()
 
 
+_ONE_MORE: Final = f"""
+WITH again AS (
+    UPDATE jedi_dataset_contents c
+       SET maxattempt = CASE WHEN c.maxattempt <= c.attemptnr THEN c.attemptnr + 1 ELSE c.maxattempt END,
+           maxfailure = CASE WHEN c.maxfailure <= c.failedattempt THEN c.failedattempt + 1 ELSE c.maxfailure END
+     WHERE c.jeditaskid = %(task)s AND c.fileid = ANY(%(inputs)s::bigint[]) AND c.status = 'ready' AND c.keeptrack = 1
+       AND {attempts.NONE_LEFT}
+    RETURNING c.fileid, c.datasetid),
+waiting AS (
+    INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+    SELECT fileid, %(task)s, datasetid FROM again ON CONFLICT DO NOTHING)
+SELECT datasetid, count(*) FROM again GROUP BY 1"""
+
+
+def one_more(cursor: psycopg.Cursor[Any], task_id: int, inputs: Sequence[int]) -> list[tuple[int, int]]:
+    """Inputs without an attempt left get one. Returns (dataset id, number of files)."""
+    cursor.execute(_ONE_MORE, {"task": task_id, "inputs": numbers(inputs)})
+    return cursor.fetchall()
+
+
 # The job whose output has a part of them is the one that has processed them.
 _PARTIAL_AGAIN: Final = f"""
 WITH partial AS (

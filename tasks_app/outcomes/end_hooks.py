@@ -96,6 +96,10 @@ class EndHook(Protocol):
         """Files of a task that are not in use, of which some events are in an output that counts."""
         ...
 
+    def awaiting_merge(self, cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> Collection[int]:
+        """Those of these files of which some events are finished, and wait in zip files to be merged."""
+        ...
+
 
 _registered: list[str] = []
 
@@ -145,6 +149,13 @@ def merged_and_ready(cursor: psycopg.Cursor[Any], task_id: int) -> Collection[in
     """Files of a task that are not in use, of which some events are in an output that counts."""
     for where in _registered:
         return _made(where).merged_and_ready(cursor, task_id)
+    return ()
+
+
+def awaiting_merge(cursor: psycopg.Cursor[Any], task_id: int, files: Collection[int]) -> Collection[int]:
+    """Those of these files of which some events are finished, and wait in zip files to be merged."""
+    for where in _registered:
+        return _made(where).awaiting_merge(cursor, task_id, files)
     return ()
 
 

@@ -39,6 +39,8 @@ class Outcome:
     """Its inputs are tried again however it ends: part of what it was to process is left."""
     has_files: bool = True
     """False of a job that waits for a merge of events: another job has its inputs and outputs, and its log is booked now."""
+    outputs_needed: bool = True
+    """False of a job in whose place another one goes on: what it was to make, and did not store, has not failed."""
     cause: Cause | None = None
     """An error of another component, which led to that of `component`."""
 

@@ -20,11 +20,12 @@ from jedisite.agents.passes import kick
 from jedisite.database.sql import hash_joins, numbers, texts
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
+from tasks_app.domain import range_jobs
 from tasks_app.domain.states import JOB_FINAL, JobStatus
 from tasks_app.inputs import readers
 from tasks_app.lifecycle import file_ends, outbox
 from tasks_app.lifecycle.job_ends import JobEnd, write_ends
-from tasks_app.outcomes import end_hooks, unmerged, unstored
+from tasks_app.outcomes import end_hooks, unmerged, unmerged_events, unstored
 from tasks_app.outcomes.end_hooks import Ending, Ends, EventJob
 from tasks_app.outcomes.job_outcome import Outcome
 from tasks_app.outcomes.left_logs import left_logs
@@ -98,6 +99,11 @@ class Before(NamedTuple):
     merges: bool
     owner: str
     events: str | None
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether its events are processed one by one, and merged at the end of the last job of its file."""
+        return self.events is not None and json.loads(self.events)[0] == range_jobs.FINE
 
 
 def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
@@ -184,7 +190,10 @@ def _book_task(
     counts = _inputs_of(cursor, task_id, others, ends.partial.get(task_id, ()))
     back = _inputs_of(cursor, task_id, freed)
     if task_id in failures.by_task:
-        counts += apply_rules.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
+        known = failures.by_task[task_id]
+        counts += apply_rules.apply(cursor, task_id, known, failures.book, now)
+        fine = [row.job_id for row in known if before[row.job_id].is_fine]
+        counts += unmerged_events.keep_an_attempt(cursor, task_id, fine)
     counts += back
     if decided:
         counts += _book_outputs(cursor, task_id, decided)
@@ -250,7 +259,9 @@ def _book_outputs(
 ) -> list[tuple[int, int, int, int, int]]:
     values = {
         "ids": numbers(o.job_id for o in outcomes),
-        "statuses": texts(JobStatus.FINISHED if o.status == JobStatus.MERGING else o.status for o in outcomes),
+        "statuses": texts(
+            JobStatus.FINISHED if o.status == JobStatus.MERGING or not o.outputs_needed else o.status for o in outcomes
+        ),
         "task": task_id,
         **_stored_values(outcomes),
     }
