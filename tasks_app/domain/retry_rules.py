@@ -234,6 +234,9 @@ NOT_STORED: Final = (ErrorClass("pilot", 1137, "not_stored"),)
 AWAY: Final = (ErrorClass("pilot", 1099, "storage_away", STORAGE_AWAY),)
 """Inputs that could not be read since the folder of their storage is away: the files may be as good as ever."""
 
+SPARED: Final = (*SITE_ENDS, *NOT_STORED, *AWAY)
+"""Errors of jobs that leave their files the attempts that they had."""
+
 
 def storage_away(errors: Iterable[JobError]) -> ErrorClass | None:
     """The class by which a job met the folder of a storage away; None when that is not why it failed."""

@@ -20,9 +20,7 @@ from jedisite.database.sql import numbers, texts
 from tasks_app.domain import attempt_refusal_codes
 from tasks_app.domain.job_errors import ERRORS_OF_J, JobError
 from tasks_app.domain.retry_rules import (
-    AWAY,
-    NOT_STORED,
-    SITE_ENDS,
+    SPARED,
     Action,
     Circumstances,
     ErrorClass,
@@ -89,7 +87,7 @@ class Failures:
 _FIND = f"""
 WITH known AS (SELECT errorsource, errorcode FROM retry_rules
                UNION SELECT errorsource, errorcode FROM error_classes WHERE active AND errorclass = 'system'
-               UNION VALUES {", ".join(f"('{one.error_source}', {one.error_code})" for one in (*SITE_ENDS, *NOT_STORED, *AWAY))})
+               UNION VALUES {", ".join(f"('{one.error_source}', {one.error_code})" for one in SPARED)})
 SELECT j.pandaid, j.jeditaskid, coalesce(e.errors, '[]'), j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents,
