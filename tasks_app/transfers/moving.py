@@ -85,7 +85,7 @@ class Turn:
     def _away(self, held: Held) -> str:
         """Which of the two storages has no folder now, so that nothing is known of its files; "" when both have theirs."""
         both = (self.stores[name] for name in (held.destination, held.source) if name in self.stores)
-        return next((f"{AWAY % one.name}: its folder is not there" for one in both if not one.is_there), "")
+        return next((f"{AWAY % one.name}: it {fault}" for one in both if (fault := one.folder_fault)), "")
 
     def _place(self, endpoint: str, held: Held) -> file_copies.Place:
         return file_copies.place_of(self.stores[endpoint].path, held.scope, held.lfn)

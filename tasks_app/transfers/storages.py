@@ -26,7 +26,7 @@ CLOSENESS: Final = "AGIS_closeness"
 class Storage:
     """An endpoint with its folder. `why_not_read`, `why_not_written`: why it serves no transfers now; "" when it does.
 
-    is_closed   it is closed for writing for a while, since jobs could not store their outputs there
+    closed      why it is closed for a while: jobs could not store their outputs there, or, with `is_away`, its folder is away
     no_link_to  the sites to which the link from its site is switched off
     away        why its folder was away when the site looked last; "" when it was there
     holds_files it had something in it then: while it is empty, it is away
@@ -38,7 +38,8 @@ class Storage:
     is_tape: bool
     why_not_read: str = ""
     why_not_written: str = ""
-    is_closed: bool = False
+    closed: str = ""
+    is_away: bool = False
     no_link_to: frozenset[str] = frozenset()
     away: str = ""
     holds_files: bool = False
@@ -46,7 +47,12 @@ class Storage:
     @property
     def is_there(self) -> bool:
         """Whether its folder can be seen now: not while its disk is not mounted. Who reads or writes never makes it."""
-        return not (self.away or why_away(self.path, holds_files=self.holds_files))
+        return not self.folder_fault
+
+    @property
+    def folder_fault(self) -> str:
+        """What is wrong with its folder now, as the end of a sentence; "" when it is there."""
+        return self.away or why_away(self.path, holds_files=self.holds_files)
 
 
 def local_storages() -> dict[str, Storage]:
@@ -72,15 +78,16 @@ def beginnings(folder: Path) -> tuple[str, str]:
 
 
 def _storage(row: StorageEndpoint, no_link_to: list[str], away: str, holds_files: bool) -> Storage:
-    off = _why_not(row, row.blacklisted_write, "write")
+    closed, is_away = _why_closed(row), row.closed_until is not None and row.closed_reads
     return Storage(
         row.name,
         row.site_name,
         Path(row.path),
         row.is_tape,
-        _why_not(row, row.blacklisted_read, "read"),
-        off or _why_closed(row),
-        not off and row.closed_until is not None,
+        _why_not(row, row.blacklisted_read, "read") or (closed if is_away else ""),
+        _why_not(row, row.blacklisted_write, "write") or closed,
+        closed,
+        is_away,
         frozenset(no_link_to),
         away,
         holds_files,
@@ -119,7 +126,7 @@ def shut(source: str, destination: str, stores: Mapping[str, Storage]) -> Shut |
     """
     target = stores.get(destination)
     if target is not None and target.why_not_written and source != destination:
-        return Shut(codes.COPY_STORAGE_CLOSED if target.is_closed else codes.COPY_STORAGE_OFF, target.why_not_written)
+        return Shut(_code(target, target.why_not_written), target.why_not_written)
     return shut_from(source, destination, stores)
 
 
@@ -129,7 +136,13 @@ def shut_from(source: str, destination: str, stores: Mapping[str, Storage]) -> S
     if origin is None:
         return None
     if origin.why_not_read:
-        return Shut(codes.COPY_STORAGE_OFF, origin.why_not_read)
+        return Shut(_code(origin, origin.why_not_read), origin.why_not_read)
     if target is not None and source != destination and target.site in origin.no_link_to:
         return Shut(codes.COPY_LINK_OFF, f"the link from {origin.site} to {target.site} is switched off")
     return None
+
+
+def _code(store: Storage, why: str) -> str:
+    if why != store.closed:
+        return codes.COPY_STORAGE_OFF
+    return codes.COPY_STORAGE_AWAY if store.is_away else codes.COPY_STORAGE_CLOSED

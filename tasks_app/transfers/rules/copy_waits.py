@@ -14,7 +14,7 @@ from tasks_app.transfers.rules.pace import MB
 
 NO_ROOM: Final = "no room at "
 IS_FULL: Final = "the destination is full"
-AWAY: Final = "storage %s is away"
+AWAY: Final = "the folder of the storage %s is away"
 NO_REPLICA: Final = "no replica can be read"
 """How the errors of copies begin that are told from others; % stands for a name."""
 NO_DISK: Final = "no storage on disk takes files"

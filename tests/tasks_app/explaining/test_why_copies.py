@@ -171,7 +171,7 @@ def test_a_storage_that_is_not_mounted_and_one_that_is_full(
     (site.root / "B_DISK").rename(site.root / "away")
     site.turn()
     code, sentence = why()
-    away = "at B_DISK: storage B_DISK is away: its folder is not there, seen s ago; the next attempt is at "
+    away = "at B_DISK: the folder of the storage B_DISK is away: it is not there, seen s ago; the next attempt is at "
     assert code == "copy_storage_away" and away in no_seconds(sentence)
     TransferRequest.objects.filter(rule_id=rule_id, lfn="f1").update(
         error="no room at B_DISK: 0 B free, 1.0 kB wanted", moved_at=timezone.now() - timedelta(minutes=3)
@@ -216,13 +216,13 @@ def test_outputs_that_are_not_gathered_have_the_same_reasons(
     code, sentence = blocked(f"jobs/{job.id}", "outputs")
     assert code == "copy_storage_away"
     assert sentence.startswith(
-        "2 files of its outputs have not arrived at B_DISK: storage B_DISK is away: its folder is not there"
+        "2 files of its outputs have not arrived at B_DISK: the folder of the storage B_DISK is away: it is not there"
     )
     code, sentence = blocked(f"tasks/{job.task_id}", "running")
     assert code == "copy_storage_away"
     assert (
         "its payloads have ended" in sentence
-        and "at B_DISK: storage B_DISK is away: its folder is not there" in sentence
+        and "at B_DISK: the folder of the storage B_DISK is away: it is not there" in sentence
     )
 
 
@@ -270,7 +270,7 @@ def test_what_holds_a_part_of_the_jobs_up_is_said_while_others_run(
     held = gate("running")
     assert (held["answer"], held["code"]) == ("yes", "copy_storage_away")
     assert held["sentence"].startswith("1 job runs; 2 jobs wait for their outputs to be brought to B_DISK")
-    assert "; 1 file has not arrived at B_DISK: storage B_DISK is away" in held["sentence"]
+    assert "; 1 file has not arrived at B_DISK: the folder of the storage B_DISK is away" in held["sentence"]
 
 
 def test_a_file_that_nobody_has(site: Storages, job: Job, why: Callable[[], tuple[str, str]]) -> None:

@@ -15,6 +15,7 @@ from brokerage_app.models import LinkValue, StorageEndpoint
 from tasks_app.agents.watchdogs import site_statistics
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.models import FileReplica, TransferRequest
+from tasks_app.outcomes import away_folders
 from tasks_app.transfers import other_sources
 from tasks_app.transfers.link_settings import mover_settings
 from tasks_app.transfers.storages import local_storages, shut
@@ -139,6 +140,27 @@ def test_outputs_wait_at_the_place_where_their_job_has_left_them(site: Storages)
     site.turn(61)
     assert states(rule_id) == ["queued"] and TransferRequest.objects.get().source == "A_DISK"
     switch_on()
+    site.turn(61)
+    assert rule(rule_id).status == "done"
+
+
+@pytest.mark.parametrize("away", ["A_DISK", "B_DISK"])
+def test_a_folder_that_the_site_has_found_to_be_away_is_waited_for_like_what_is_closed(
+    site: Storages, away: str
+) -> None:
+    away_folders.look(site.now)
+    configure("TRANSFER_ATTEMPTS", 1)
+    rule_id = site.rule("B_DISK", ["f1"])
+    mounted = (site.root / away).rename(site.root / "elsewhere")
+    away_folders.look(site.now)
+    closed = shut("A_DISK", "B_DISK", local_storages())
+    assert closed is not None and closed.code == "copy_storage_away"
+    assert closed.said.startswith(f"the folder of the storage {away} is away")
+    for _ in range(3):
+        site.turn(12 * HOUR)
+    assert TransferRequest.objects.values_list("status", "attempt", "error").get() == ("queued", 0, "")
+    mounted.rename(site.root / away)
+    away_folders.look(site.now)
     site.turn(61)
     assert rule(rule_id).status == "done"
 

@@ -48,7 +48,7 @@ def test_a_copy_waits_for_a_storage_whose_folder_is_away_and_makes_none(site: St
         site.turn(61)
         request = TransferRequest.objects.get()
         assert (request.status, request.attempt) == ("queued", 0), "waiting is no attempt that failed"
-        assert request.error == f"storage {away} is away: its folder is not there"
+        assert request.error == f"the folder of the storage {away} is away: it is not there"
     assert not (site.root / away).exists() and not FileReplica.objects.exists()
     mounted.rename(site.root / away)
     site.turn(61)
@@ -60,7 +60,10 @@ def test_a_storage_that_stays_away_for_a_day_fails_its_copies_with_that_sentence
     rule_id = site.rule("B_DISK", ["f1"])
     (site.root / "B_DISK").rmdir()
     site.turn(25 * 3600)
-    assert rule(rule_id).error == "f1 could not be copied to B_DISK: storage B_DISK is away: its folder is not there"
+    assert (
+        rule(rule_id).error
+        == "f1 could not be copied to B_DISK: the folder of the storage B_DISK is away: it is not there"
+    )
 
 
 def test_another_replica_is_read_while_a_storage_is_away(site: Storages) -> None:
@@ -158,5 +161,5 @@ def test_a_file_where_a_folder_is_to_be_says_so(site: Storages, kind: str) -> No
     site.turn(timedelta(minutes=1).total_seconds())
     said = TransferRequest.objects.get().error
     below = "it cannot be written: what is above f1 at the destination is no folder"
-    assert said == ("storage B_DISK is away: its folder is not there" if kind == "the folder" else below)
+    assert said == ("the folder of the storage B_DISK is away: it is not there" if kind == "the folder" else below)
     assert StorageEndpoint.objects.get(name="B_DISK").path == str(root)

@@ -93,7 +93,7 @@ def test_what_is_closed_is_said_of_all_files_on_the_way_and_what_was_seen_with_i
     (site.root / "B_DISK").rename(site.root / "elsewhere")
     site.turn()
     site.rule("B_DISK", ["f2"])
-    seen = "storage B_DISK is away: its folder is not there, seen 3 min ago"
+    seen = "the folder of the storage B_DISK is away: it is not there, seen 3 min ago"
     (link,) = uses = link_use.links(site.now + timedelta(minutes=3))
     assert link.why == f"the mover continues in its next turn; 1 file will be tried again: {seen}"
     rules = link_use.rules_of_note(10)
