@@ -26,7 +26,7 @@ from tasks_app.domain import refusal_codes
 from tasks_app.domain.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 from tasks_app.domain.transfer_states import TransferKind
 from tasks_app.domain.turns import AGENT_OF
-from tasks_app.explaining import goals
+from tasks_app.explaining import away_inputs, goals
 from tasks_app.explaining.rules.gates import AT_WORK, DESTINED, NOT_PLACED, RUNS_AGAIN, WITH_ERRORS
 from tasks_app.explaining.rules.wait_facts import (
     NOTHING_COMES,
@@ -89,11 +89,12 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'f
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
     """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
 
+    One more while jobs are queued at sites, and two while the folder of a storage is away.
     Four more while jobs wait for their input, and as many while files come from tape.
     One more of a task that has a parent and no inputs yet, of one that is done, of one with a nucleus, of one with a goal, and
     while outputs are gathered.
     """
-    at_sites = pilots_of(_JOBS, {"task": task.id}, now)
+    at_sites = away_inputs.at_sites(task.id, pilots_of(_JOBS, {"task": task.id}, now))
     jobs: Counter[str] = Counter()
     for status, at_site in at_sites:
         jobs[status] += at_site.waiting

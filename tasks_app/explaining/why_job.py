@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Q
 from django.utils import timezone
 
-from brokerage_app.grid.closed_storage import away_folders
 from brokerage_app.models import Queue, VerdictRecord, WorkQueue
 from tasks_app.configured import timeout_limits
 from tasks_app.counts.line_order import line_order
@@ -23,7 +20,7 @@ from tasks_app.domain.lines import LINE, URGENT, of_job, of_share, queue_of
 from tasks_app.domain.range_jobs import BY_CHANNEL
 from tasks_app.domain.states import JOB_AT_PILOT, JobStatus
 from tasks_app.domain.transfer_states import TransferKind
-from tasks_app.explaining import merging_facts
+from tasks_app.explaining import away_inputs, merging_facts
 from tasks_app.explaining.queries import incoming_of, pilots_of
 from tasks_app.explaining.rules.answers import Gate, as_json, first_no
 from tasks_app.explaining.rules.job_gates import CAP, ChosenFact, JobFacts, Lacking, QueueFact, walk
@@ -33,7 +30,6 @@ from tasks_app.models.job import JobColumns
 from tasks_app.refining.offered import MERGES
 from tasks_app.transfers import link_use
 from tasks_app.transfers.rules.under_way import NOTHING
-from tasks_app.transfers.storages import beginnings
 from tasks_app.upkeep import overdue
 
 LOG_ROWS: Final = 200
@@ -183,16 +179,9 @@ def _lacking(job: JobColumns, site: str) -> Lacking:
     walls, channel = Queue.objects.filter(pk=site).values_list("data__unwalled", "data__no_channel").first() or ("", "")
     if walls and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
         walls = ""
-    return Lacking(str(walls or ""), str(channel or "") if job.event_service in BY_CHANNEL else "", _away(job))
-
-
-def _away(job: JobColumns) -> str:
-    """Why an input cannot be read now; "" when it can. One statement, two while the folder of a storage is away."""
-    for one in away_folders():
-        begins = [Q(surl__startswith=piece) for piece in beginnings(Path(one.path))]
-        if JobFile.objects.filter(begins[0] | begins[1], job_id=job.id, type__in=("input", "lib", "zipinput")).exists():
-            return one.words
-    return ""
+    return Lacking(
+        str(walls or ""), str(channel or "") if job.event_service in BY_CHANNEL else "", away_inputs.of_job(job.id)
+    )
 
 
 def decision_on(job: JobColumns) -> VerdictRecord | None:

@@ -138,6 +138,9 @@ def test_a_folder_that_is_away_is_found_before_jobs_meet_it(site: Storages) -> N
     disk = StorageEndpoint.objects.get(name="IN")
     assert (disk.closed_reads, disk.closed_why) == (True, f"{folder} is not there")
     assert RealPilot().fetch() == []
+    said = f"inputs cannot be read: the folder of the storage IN is away (“{folder} is not there”)"
+    assert f"2 jobs wait at {SITE}: {said}" in str(why_task.why(task(made)))
+    assert f"its {said}" in str(why_job.why(jobs(made)[0]))
     attention.run()
     (item,) = AttentionItem.objects.filter(kind="away_storage")
     seen = StorageFolder.objects.get(endpoint_id="IN").looked_at

@@ -231,7 +231,7 @@ def _turn(facts: JobFacts) -> Gate:
         said = f"pilots of {facts.site} get no job that takes ranges of events: {channel}"
         return Gate(name, title, "no", job_refusal_codes.JOB_WITHOUT_CHANNEL, said, since)
     if away := facts.lacking.input:
-        return Gate(name, title, "no", job_refusal_codes.JOB_INPUT_AWAY, f"its input cannot be read: {away}", since)
+        return Gate(name, title, "no", job_refusal_codes.JOB_INPUT_AWAY, f"its {away}", since)
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets this one")

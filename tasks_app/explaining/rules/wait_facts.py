@@ -156,7 +156,7 @@ class PilotFact:
     until     when the status ends (UTC); None: when somebody changes it
     known_s   seconds since the queue was added; None when nobody has noted that
     at_pilots jobs of anybody that pilots have there; called_at: when one asked last
-    shut      why its jobs could not store their outputs now; "" when they can
+    shut      why pilots get none of them, since a storage is full, broken or away; "" when they do
     """
 
     site: str
