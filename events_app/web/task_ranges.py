@@ -109,11 +109,11 @@ def _masters(task_id: int) -> dict[str, int]:
 def _files(task_id: int, shown: str, after: int) -> QuerySet[File]:
     """The input files that jobs are made for, behind that of a number: dataset by dataset, the order of the primary key."""
     masters = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None).values("id")
-    files = File.objects.filter(task_id=task_id, dataset_id__in=masters).order_by("dataset_id", "id")
+    files = File.objects.filter(task_id=task_id, dataset_id__in=masters).as_seen().order_by("dataset_id", "id")
     last = File.objects.filter(task_id=task_id, id=after).first() if after else None
     if last is not None:
         files = files.filter(TupleGreaterThan((F("dataset_id"), F("id")), (last.dataset_id, last.id)))
-    return files.filter(status=shown) if shown else files
+    return files.seen_in([shown]) if shown else files
 
 
 def _rows(task_id: int, files: list[File]) -> list[FileRow]:

@@ -17,7 +17,7 @@ from events_app.lists import range_filters
 from events_app.models import Event
 from events_app.rules.event_states import EventStatus
 from events_app.rules.range_standing import WORDS
-from tasks_app.models import Dataset, Job, Task, TaskStatusLog
+from tasks_app.models import Dataset, File, Job, Task, TaskStatusLog
 from tests.events_app.busy_ranges import Busy, block, fill
 from tests.plans import fill_table
 
@@ -108,6 +108,12 @@ def test_files_are_paged_and_chosen_by_status(reader: Client, busy: Busy, monkey
     running = reader.get(f"{page}?files=running").context["files"]
     assert [row.file.id for row in running] == [file.id for file in busy.files[2:5]]
     assert "No failed input file is left to show." in text_of(reader, f"{page}?files=failed")
+    given_up = File.objects.filter(task=busy.task, status="ready").first()
+    assert given_up is not None
+    File.objects.filter(pk=given_up.pk).update(attempt=3, max_attempt=3)
+    (row,) = reader.get(f"{page}?files=failed").context["files"]
+    assert (row.file.id, row.file.seen_status, row.file.status) == (given_up.id, "failed", "ready")
+    assert given_up.id not in [row.file.id for row in reader.get(f"{page}?files=ready").context["files"]]
     assert reader.get(f"{page}?files=lost").status_code == 400
     assert reader.get(f"{page}?after=x").status_code == 400
 
