@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from django.db import connection
 
@@ -50,7 +51,7 @@ def _held(column: str, number: int) -> dict[str, tuple[str, int]]:
     if not away:
         return {}
     with connection.cursor() as cursor:
-        values = {"begins": texts(begins for begins, _ in away), "id": number}
+        values: dict[str, Any] = {"begins": texts(begins for begins, _ in away), "id": number}
         cursor.execute(_HELD.format(column=column), values)
         return {
             site: (f"inputs cannot be read: {away[place - 1][1]}", int(jobs)) for site, place, jobs in cursor.fetchall()
