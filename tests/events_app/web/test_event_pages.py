@@ -108,7 +108,7 @@ def test_files_are_paged_and_chosen_by_status(reader: Client, busy: Busy, monkey
     running = reader.get(f"{page}?files=running").context["files"]
     assert [row.file.id for row in running] == [file.id for file in busy.files[2:5]]
     assert "No failed input file is left to show." in text_of(reader, f"{page}?files=failed")
-    given_up = File.objects.filter(task=busy.task, status="ready").first()
+    given_up = File.objects.filter(task_id=busy.task.id, type="input", status="ready").first()
     assert given_up is not None
     File.objects.filter(pk=given_up.pk).update(attempt=3, max_attempt=3)
     (row,) = reader.get(f"{page}?files=failed").context["files"]
