@@ -338,7 +338,7 @@ class WorkflowCommandViewSet(Resource):
 
     def _act(self, pk: int, given: dict[str, Any]) -> dict[str, Any]:
         """What the command affects, as the answer's fields. Raises InvalidFields and Conflict."""
-        asked = {"caller": self.caller, "reason": given["reason"], "preview": given["preview"]}
+        asked: dict[str, Any] = {"caller": self.caller, "reason": given["reason"], "preview": given["preview"]}
         answer: dict[str, Any] = {
             "command": given["command"],
             "preview": given["preview"],
@@ -355,7 +355,7 @@ class WorkflowCommandViewSet(Resource):
                 acted = act_on_packages(pk, given["command"], priority=given.get("priority"), **asked, **of)
                 answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "packages", "jobs")}
             else:
-                more = {"stage": given.get("stage"), "priority": given.get("priority")}
+                more: dict[str, Any] = {"stage": given.get("stage"), "priority": given.get("priority")}
                 acted = act_on_workflow(pk, given["command"], **asked, **more)
                 answer |= {name: getattr(acted, name) for name in ("tasks", "refused", "begins", "packages")}
             if answer["refused"] and not answer["tasks"] and not given["preview"]:
