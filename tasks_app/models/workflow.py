@@ -16,13 +16,17 @@ class Workflow(models.Model):
     container = models.CharField(max_length=255, blank=True, help_text="where all files of the workflow come together")
     submitted = models.DateTimeField(db_default=Now())
     failures_told = models.DateTimeField(null=True, blank=True, help_text="failures of packages until then were mailed")
+    deletes_files = models.BooleanField(default=False, help_text="it has files that go when it has ended")
     restarts = models.JSONField(
         default=dict, help_text="limits of restarts by reason; empty when `any` is the only one, which attempts count"
     )
 
     class Meta:
         db_table = "workflows"
-        indexes = [models.Index(fields=["owner", "-id"], name="workflows_of_owner")]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="workflows_of_owner"),
+            models.Index(fields=["id"], condition=Q(deletes_files=True), name="workflows_deleting"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"

@@ -19,6 +19,7 @@ from tasks_app.submission import submitting
 from tasks_app.workflows.rules.definition import Definition
 from tasks_app.workflows.rules.implied_graph import Graph
 from tasks_app.workflows.rules.not_runnable import check_runnable
+from tasks_app.workflows.rules.stickiness import is_deleted, kept_files
 from tasks_app.workflows.rules.task_groups import Names, PlannedTask, files_by_dataset, planned_tasks, task_dictionary
 from tasks_app.workflows.rules.workflow_checks import checked
 from tasks_app.workflows.rules.workflow_document import as_document
@@ -44,9 +45,14 @@ def submit_workflow(document: object, caller: Caller) -> Workflow:
     """
     definition, graph = checked(document)
     check_submittable(definition, caller)
+    kept = kept_files(definition)
     by_reason = dict(definition.restarts) if set(definition.restarts) - {ANY} else {}
     workflow = Workflow.objects.create(
-        name=definition.name, owner=caller.name, definition=as_document(definition), restarts=by_reason
+        name=definition.name,
+        owner=caller.name,
+        definition=as_document(definition),
+        restarts=by_reason,
+        deletes_files=any(is_deleted(node.package, kept) for node in graph.nodes),
     )
     audit.record(caller.name, "submit", "workflow", workflow.pk)
     WorkflowPackage.objects.bulk_create(

@@ -168,7 +168,7 @@ def test_what_cannot_be_done_here_is_refused_at_once_and_writes_nothing() -> Non
       binary A sam cpu 20
         in x pre-fetch
         in y from lab.raw size 3
-        out a store deletable size 1
+        out a store temporary size 1
       binary B
         run b
     stage

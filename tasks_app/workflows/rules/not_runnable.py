@@ -9,7 +9,7 @@ from tasks_app.domain.failure_reasons import REASONS, is_reason
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.workflows.rules.definition import Acquisition, Binary, Definition, Keep, Line, OutputFile
-from tasks_app.workflows.rules.stickiness import kept_files
+from tasks_app.workflows.rules.stickiness import is_deleted, kept_files
 
 _LOG = re.compile(r"[0-9]+\.log\.tgz")
 USUAL_CPU_PERCENT = Binary("x").cpu_percent
@@ -35,8 +35,9 @@ def check_runnable(definition: Definition, user: str, faults: Faults) -> None:
             )
             faults.add(f"{where}.early_start", "not available", said)
         for p, package in enumerate(line.packages):
+            deleted = is_deleted(package, kept)
             for b, binary in enumerate(package.binaries):
-                _check_binary(f"{where}.packages[{p}].binaries[{b}]", binary, kept, datasets, faults)
+                _check_binary(f"{where}.packages[{p}].binaries[{b}]", binary, kept, deleted, datasets, faults)
 
 
 def _lines(definition: Definition) -> Iterator[tuple[str, Line]]:
@@ -45,7 +46,9 @@ def _lines(definition: Definition) -> Iterator[tuple[str, Line]]:
             yield f"stages[{s}].lines[{n}]", line
 
 
-def _check_binary(where: str, binary: Binary, kept: dict[str, Keep], datasets: dict[str, str], faults: Faults) -> None:
+def _check_binary(
+    where: str, binary: Binary, kept: dict[str, Keep], deleted: bool, datasets: dict[str, str], faults: Faults
+) -> None:
     if not binary.run:
         said = f"There is no catalogue of programs here, so {shown(binary.software)} needs its command line."
         faults.add(f"{where}.run", "required", said)
@@ -67,10 +70,10 @@ def _check_binary(where: str, binary: Binary, kept: dict[str, Keep], datasets: d
             said = f"{shown(file.name)} is read from {datasets[file.name]} as well: a base name is one file."
             faults.add(f"{at}.dataset", "one file", said)
     for n, made in enumerate(binary.outputs):
-        _check_output(f"{where}.outputs[{n}]", made, kept, faults)
+        _check_output(f"{where}.outputs[{n}]", made, kept, deleted, faults)
 
 
-def _check_output(at: str, file: OutputFile, kept: dict[str, Keep], faults: Faults) -> None:
+def _check_output(at: str, file: OutputFile, kept: dict[str, Keep], deleted: bool, faults: Faults) -> None:
     if bad := why_not_carried(f"x.{file.name}"):  # what comes before it is the name of the task
         faults.add(f"{at}.name", "file name", f"{shown(file.name)} cannot be the name of an output: {bad}.")
     if _LOG.fullmatch(file.name):
@@ -78,8 +81,11 @@ def _check_output(at: str, file: OutputFile, kept: dict[str, Keep], faults: Faul
     if file.store:
         said = "There is no permanent storage beside the site's: leave it out, and the file is kept."
         faults.add(f"{at}.store", "not available", said)
-    if kept[file.name] is not Keep.RETAIN:
-        said = f"Files that packages write are not deleted by themselves: write {Keep.RETAIN.value}."
+    if kept[file.name] is Keep.DELETABLE and not deleted:
+        said = "Files of a package are deleted together, and some of it are kept: retain this, or write it in another package."
+        faults.add(f"{at}.keep", "not available", said)
+    if kept[file.name] is Keep.TEMPORARY:
+        said = "Nothing is deleted here because space is short: write deletable, which goes with the workflow's end, or retain."
         faults.add(f"{at}.keep", "not available", said)
     if file.size_mb:
         faults.add(f"{at}.size_mb", "not available", "Sizes are measured: leave it out.")

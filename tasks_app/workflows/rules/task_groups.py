@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 
 from tasks_app.workflows.rules.definition import Acquisition, Definition, Package
 from tasks_app.workflows.rules.implied_graph import Graph, Node
+from tasks_app.workflows.rules.stickiness import is_deleted, kept_by
 
 LONGEST_GROUPS: Final = 900_000
 """Characters of the groups of one task; a task of more is cut into several."""
@@ -54,8 +55,9 @@ class Names:
 def planned_tasks(graph: Graph, names: Names, canceled: Collection[int] = ()) -> list[PlannedTask]:
     """The tasks of a workflow, in the order of their first packages. What is canceled, and its files, nobody waits for."""
     by_kind: dict[object, list[Node]] = {}
+    kept = kept_by(node.package for node in graph.nodes)
     for node in graph.nodes:
-        by_kind.setdefault(_kind(graph, node), []).append(node)
+        by_kind.setdefault((_kind(graph, node), is_deleted(node.package, kept)), []).append(node)
     shares = [share for nodes in by_kind.values() for share in _shares(graph, nodes, names)]
     shares.sort(key=lambda share: share[0].index)
     place = {node.index: number for number, share in enumerate(shares, 1) for node in share}
