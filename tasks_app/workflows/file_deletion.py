@@ -52,8 +52,9 @@ def delete_files(workflow_id: int) -> int:
         Workflow.objects.filter(pk=workflow.pk).update(deletes_files=False)
         return 0
     kept = kept_files(definition)
-    writers = {facts[node.path].task_id for node in graph.nodes if is_deleted(node.package, kept)}
-    found = Dataset.objects.filter(task_id__in=writers - {None}, type="output", container_name=workflow.container)
+    those = (facts[node.path].task_id for node in graph.nodes if is_deleted(node.package, kept))
+    writers = {task_id for task_id in those if task_id is not None}
+    found = Dataset.objects.filter(task_id__in=writers, type="output", container_name=workflow.container)
     names = sorted(found.values_list("name", flat=True))
     if _is_read(workflow, names):
         return 0
