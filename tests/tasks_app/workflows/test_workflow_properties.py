@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_app.domain.failure_reasons import failed
 from tasks_app.workflows.rules.dagman_file import Dag, DagNode, dag_of, read_dag, written
-from tasks_app.workflows.rules.definition import Binary, Definition, InputFile, Line, OutputFile, Package, Stage
+from tasks_app.workflows.rules.definition import Binary, Definition, InputFile, Keep, Line, OutputFile, Package, Stage
 from tasks_app.workflows.rules.definition_files import read_definition
 from tasks_app.workflows.rules.implied_graph import Graph, graph_of
 from tasks_app.workflows.rules.line_drops import drop
 from tasks_app.workflows.rules.package_states import PACKAGE_MOVES, PackageStatus, launchable, summary
+from tasks_app.workflows.rules.stickiness import is_deleted, kept_files
+from tasks_app.workflows.rules.task_groups import Names, planned_tasks
 from tasks_app.workflows.rules.workflow_checks import checked
 from tasks_app.workflows.rules.workflow_document import as_document
 from tests.thorough import cases
@@ -171,3 +174,34 @@ def test_a_workflow_of_2000_lines_compiles_in_less_than_two_seconds() -> None:
 def test_a_canceled_package_that_follows_nothing_is_no_cycle() -> None:
     graph: Graph = graph_of(Definition("j", (Stage((Line((Package((Binary("A"),)), Package((Binary("B"),)))),)),)))
     assert drop(graph, [0]).canceled == (0, 1)
+
+
+@PROPERTY
+@given(definitions(), st.data())
+def test_a_task_writes_files_that_all_go_or_none_and_nobody_wishes_to_keep_those_that_go(
+    definition: Definition, data: st.DataObject
+) -> None:
+    def wished(binary: Binary) -> Binary:
+        keep = st.sampled_from(Keep)
+        reads = tuple(replace(file, keep=data.draw(keep)) for file in binary.inputs)
+        return replace(
+            binary, inputs=reads, outputs=tuple(replace(one, keep=data.draw(keep)) for one in binary.outputs)
+        )
+
+    stages = tuple(
+        Stage(
+            tuple(
+                replace(ln, packages=tuple(Package((wished(p.binaries[0]),)) for p in ln.packages)) for ln in one.lines
+            )
+        )
+        for one in definition.stages
+    )
+    definition = replace(definition, stages=stages)
+    graph, kept = graph_of(definition), kept_files(definition)
+    for task in planned_tasks(graph, Names("user.ada.wf.1")):
+        goes = {is_deleted(graph.nodes[index].package, kept) for index in task.nodes}
+        assert len(goes) == 1
+        if goes == {True}:
+            names = {name for index in task.nodes for name in graph.nodes[index].outputs}
+            files = [f for *_, p in definition.packages() for b in p.binaries for f in (*b.inputs, *b.outputs)]
+            assert {file.keep for file in files if file.name in names} == {Keep.DELETABLE}
