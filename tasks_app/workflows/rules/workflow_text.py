@@ -60,14 +60,12 @@ def on_lines(errors: ParamErrors, lines: Mapping[str, int]) -> ParamErrors:
     for error in errors.errors:
         line = _line_of(error.field, lines)
         here = "another round of its repeat" if error.rule == "one producer" else "this line"
-        message = error.message
-        for path in set(_PATH.findall(message)):
-            other = _line_of(path, lines)
-            message = (
-                re.sub(f"{re.escape(path)}(?![.0-9])", here if other == line else f"line {other}", message)
-                if other
-                else message
-            )
+
+        def in_words(path: re.Match[str], line: int = line, here: str = here) -> str:
+            other = _line_of(path[0], lines)
+            return (here if other == line else f"line {other}") if other else path[0]
+
+        message = _PATH.sub(in_words, error.message)
         found.append(FieldError(f"line {line}" if line else error.field, error.rule, message))
     return ParamErrors(tuple(dict.fromkeys(found)))  # a line in a repeat has its faults once
 
