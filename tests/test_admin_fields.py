@@ -25,6 +25,8 @@ STORAGE = """site_name type token is_tape path space_free_gb space_total_gb spac
     space_unavailable_gb over_quota states blacklisted_read blacklisted_write data"""
 WORK_QUEUE = "name type vo status partition_id stretchable share order criteria variables function"
 ERROR = "error_source error_code pattern"
+ALERTS = """name active kinds about only_bad tells_ends after_min every_min quiet_from quiet_until time_zone mail_to webhook
+    feed"""
 EDITABLE = {
     "auth.Group": "name permissions",
     "auth.User": "username password first_name last_name email is_active is_staff is_superuser groups user_permissions",
@@ -44,6 +46,7 @@ EDITABLE = {
     "django_q.Schedule": "schedule_type minutes cron next_run repeats",
     "jedisite.Agent": "period_s paused",
     "jedisite.ForeignIdentity": "issuer subject user",
+    "tasks_app.AlertRule": ALERTS,
     "tasks_app.ErrorClass": f"{ERROR} active description name",
     "tasks_app.Harvester": "owner",
     "tasks_app.RetryRule": f"{ERROR} architecture release work_queue action parameters active expires description",
