@@ -16,7 +16,7 @@ from tasks_app.web.shift import shift_pages
 from tasks_app.web.sites import site_page, site_pages
 from tasks_app.web.tasks import doing, histograms, task_inputs, task_outputs, task_pages, task_tabs, timelines
 from tasks_app.web.users import own_tasks, user_pages
-from tasks_app.web.workflows import checking, line_pages, workflow_doing, workflow_pages
+from tasks_app.web.workflows import checking, line_pages, node_pages, workflow_doing, workflow_pages
 
 app_name = "dashboard"
 urlpatterns = [
@@ -52,6 +52,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/errors/", error_pages.task_errors, name="task-errors"),
     path("workflows/", workflow_pages.workflow_list, name="workflows"),
     path("workflows/check/", checking.workflow_check, name="workflow-check"),
+    path("workflows/node/", node_pages.workflow_node, name="workflow-node"),
     path("workflows/packages/bulk/", workflow_doing.workflow_packages_bulk, name="workflow-packages-bulk"),
     path("workflows/<int:workflow_id>/", workflow_pages.workflow_page, name="workflow"),
     path("workflows/<int:workflow_id>/dagman/", workflow_pages.workflow_dagman, name="workflow-dagman"),

@@ -234,6 +234,7 @@ def addresses(
         "workflow-line": [f"/workflows/{workflow.pk}/lines/001/001/", f"/workflows/{workflow.pk}/lines/002/001/"],
         "workflow-packages": [f"/workflows/{workflow.pk}/packages/?view=all"],
         "workflow-do": [f"/workflows/{workflow.pk}/do/{act}" for act in ("retry/", "priority/", "drop/?line=001/002")],
+        "workflow-node": ["/workflows/node/", "/workflows/node/?node=wn7"],
         "workflow-packages-bulk": [f"/workflows/packages/bulk/?command=drop&ids={package}"],
         "workflow-check": ["/workflows/check/"],
         "errors": ["/errors/"],

@@ -24,6 +24,7 @@ from tasks_app.api.v2.content import FileContentViewSet
 from tasks_app.api.v2.lost_files import LostFilesViewSet
 from tasks_app.api.v2.me import MeViewSet
 from tasks_app.api.v2.message_resources import MessageViewSet
+from tasks_app.api.v2.node_resources import WorkflowNodeViewSet
 from tasks_app.api.v2.output_zip import OutputZipViewSet
 from tasks_app.api.v2.queue_status import QueueHistoryViewSet, QueueStatusViewSet
 from tasks_app.api.v2.sample_resources import SampleViewSet
@@ -148,6 +149,7 @@ urlpatterns = [
     path("api/v2/transfer-rules/", TransferRuleViewSet.as_view(LIST), name="transfer-rules"),
     path("api/v2/transfer-rules/<bigint:pk>/", TransferRuleViewSet.as_view(ONE), name="transfer-rule"),
     path("api/v2/workflows/", WorkflowViewSet.as_view(LIST_AND_CREATE), name="workflows"),
+    path("api/v2/workflows/node-commands/", WorkflowNodeViewSet.as_view(CREATE), name="workflow-node-commands"),
     path("api/v2/workflows/<bigint:pk>/", WorkflowViewSet.as_view(ONE), name="workflow"),
     path(
         "api/v2/workflows/<bigint:workflow_id>/packages/",

@@ -19,6 +19,7 @@ from tasks_app.models import Workflow, WorkflowPackage
 from tasks_app.params.faults import ParamErrors
 from tasks_app.submission.submitting import SubmissionRefusedError
 from tasks_app.workflows.dropping import CannotDropError, drop_line
+from tasks_app.workflows.node_acts import NODE_ACTS, act_on_node, packages_on
 from tasks_app.workflows.package_acts import act_on_packages, on_node
 from tasks_app.workflows.package_facts import package_facts
 from tasks_app.workflows.rules.dagman_file import dag_of, written
@@ -53,6 +54,11 @@ class Command(Suggesting):
         show = acts.add_parser("show", help="show the packages of a workflow with their states")
         show.add_argument("workflow", type=int, metavar="NUMBER")
         show.add_argument("--node", help="only those with a job on this node")
+        node = acts.add_parser("node", help="show, kill or retry the packages of all workflows with a job on a node")
+        node.add_argument("node", metavar="NODE", help="the machine, as its pilots name it")
+        node.add_argument("--do", choices=NODE_ACTS, help="a retry gives the jobs there up, and others follow")
+        node.add_argument("--user", required=True, help="who asks, a user of this site")
+        node.add_argument("--reason", default="")
         do = acts.add_parser("do", help="hold, resume, kill or retry a workflow, change its priority, or drop a line")
         do.add_argument("workflow", type=int, metavar="NUMBER")
         do.add_argument("command", choices=[*COMMANDS, DROP])
@@ -75,6 +81,9 @@ class Command(Suggesting):
             return
         if options["act"] == "do":
             self.do(options)
+            return
+        if options["act"] == "node":
+            self.on_node(options["node"], options["do"], self.caller(options["user"]), options["reason"])
             return
         if options["act"] == "show":
             self.show(options["workflow"], options["node"])
@@ -146,6 +155,19 @@ class Command(Suggesting):
                 say(f"{what}: {', '.join(map(str, those))}")
         for group in acted.refused:
             say(f"{group.words}: {', '.join(map(str, group.ids))}")
+
+    def on_node(self, node: str, name: str | None, caller: Caller, reason: str) -> None:
+        try:
+            found = act_on_node(node, name, caller=caller, reason=reason) if name else packages_on(node, caller)
+        except CannotActError as error:
+            raise CommandError(str(error)) from error
+        for one in found:
+            paths = ", ".join(f"{fact.path} (job {fact.job_id})" for fact in one.packages)
+            self.stdout.write(
+                f"{one.workflow.pk} {one.workflow.name} of {one.workflow.owner}: {paths}. {one.refused}".rstrip()
+            )
+        packages, workflows = sum(len(one.packages) for one in found), len(found)
+        self.stdout.write(f"{plural(packages, 'package')} of {plural(workflows, 'workflow')}")
 
     def show(self, number: int, node: str | None = None) -> None:
         workflow = Workflow.objects.filter(pk=number).first()
