@@ -222,6 +222,14 @@ JOB_WITHOUT_CHANNEL: Final = code(
     "site",
     "Start the project's own pilots at the queue (JEDI_PILOT unset), or send the task to another site.",
 )
+JOBS_AT_SHUT_STORAGE: Final = code(
+    "jobs_at_shut_storage",
+    "Jobs wait for a storage of their queue",
+    "data",
+    "site",
+    "Have room made at the storage, its folder mounted again or its disk mended: the jobs are then handed out by themselves. Or "
+    "reassign the task: its waiting jobs are closed, and new ones go to other sites.",
+)
 JOB_INPUT_AWAY: Final = code(
     "job_input_away",
     "The storage with the job's input is away",

@@ -190,9 +190,7 @@ def _open(facts: JobFacts) -> Gate:
         return Gate(name, title, "not asked", "", "the job is not queued yet")
     if facts.pilot.closed:
         said = f"the job waits at {facts.site}: {facts.pilot.closed}"
-        return Gate(
-            name, title, "no", refusal_codes.JOBS_AT_CLOSED_QUEUE, said, facts.reached.get(J.ACTIVATED, facts.since)
-        )
+        return Gate(name, title, "no", facts.pilot.closed_code, said, facts.reached.get(J.ACTIVATED, facts.since))
     return Gate(name, title, "yes", "", f"the status of {facts.site} is {facts.site_status}")
 
 

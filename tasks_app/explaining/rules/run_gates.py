@@ -61,7 +61,9 @@ def at_queues(facts: WhyFacts) -> Gate:
     started = sum(facts.jobs.get(s, 0) for s in _STARTED)
     if started:
         sentence += f"; {plural(started, 'other job')} {_has(started)} started"
-    return Gate("queues", title, "no", refusal_codes.JOBS_AT_CLOSED_QUEUE, sentence)
+    # Where one of several is set offline, that is what people see first.
+    code = max((one.closed_code for one in closed), key=lambda code: code == refusal_codes.JOBS_AT_CLOSED_QUEUE)
+    return Gate("queues", title, "no", code, sentence)
 
 
 def by_pilots(facts: WhyFacts) -> Gate:

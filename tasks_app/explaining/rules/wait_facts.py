@@ -11,7 +11,7 @@ from typing import Final
 from jedisite import refusals
 from jedisite.vocabulary.words import plural
 from tasks_app.attention.rules.findings import hours, in_a_row
-from tasks_app.domain import refusal_codes
+from tasks_app.domain import job_refusal_codes, refusal_codes
 from tasks_app.domain.states import JOB_OPEN, TASK_FINAL, TaskStatus
 from tasks_app.transfers.rules.copy_waits import NO_COPIES, CopyWaits
 from tasks_app.transfers.rules.under_way import NOTHING, UnderWay
@@ -181,6 +181,12 @@ class PilotFact:
             return self.shut
         until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""
         return f"the queue is {self.status}{until}" + (f" (“{self.reason.rstrip('.')}”)" if self.reason else "")
+
+    @property
+    def closed_code(self) -> str:
+        """What kind of reason `closed` is."""
+        by_storage = self.status and self.status not in _CLOSED
+        return job_refusal_codes.JOBS_AT_SHUT_STORAGE if by_storage else refusal_codes.JOBS_AT_CLOSED_QUEUE
 
     @property
     def is_alive(self) -> bool:

@@ -170,6 +170,18 @@ CASES = [
         "jobs_at_closed_queue",
     ),
     (
+        "all in jobs, storage full",
+        replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2, 5, shut="DISK is full"),)),
+        "queues",
+        "jobs_at_shut_storage",
+    ),
+    (
+        "all in jobs, one queue offline, a storage full",
+        replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2, 5, shut="x"), CLOSED)),
+        "queues",
+        "jobs_at_closed_queue",
+    ),
+    (
         "all in jobs, no pilot",
         replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2),)),
         "pilots",

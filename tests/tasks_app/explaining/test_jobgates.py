@@ -28,6 +28,7 @@ CASES = [
     ("offline", replace(ACTIVE, pilot=replace(PILOT, status="offline")), "queue", "jobs_at_closed_queue"),
     ("paused, no pilots", replace(ACTIVE, pilot=PilotFact("A", 1, status="paused")), "queue", "jobs_at_closed_queue"),
     ("no such queue", replace(ACTIVE, pilot=replace(PILOT, status="")), "queue", "jobs_at_closed_queue"),
+    ("storage full", replace(ACTIVE, pilot=replace(PILOT, shut="DISK is full")), "queue", "jobs_at_shut_storage"),
     ("no pilots", replace(ACTIVE, pilot=None), "pilots", "no_pilot_came"),
     ("silent pilots", replace(ACTIVE, pilot=replace(PILOT, silent_s=1e6)), "pilots", "no_pilot_came"),
     ("others first", replace(ACTIVE, queue=QueueFact(7, "MC", 10_001)), "turn", "jobs_go_first"),
