@@ -18,7 +18,8 @@ SPACES: Final = (("jobbroker", "STORAGE_MIN_FREE_SIZE"), ("anal_jobbroker", "STO
 
 @dataclass(frozen=True, slots=True)
 class FullStorage:
-    """A storage that takes no outputs. `queues` write there first, as far as they take jobs; the numbers are those of `updated`.
+    """A storage that takes no outputs. `queues` write there first, as far as they take jobs; the numbers are those of `updated`,
+    and of one that is closed that is when a job met it last.
 
     `usable_gb` is None where it is not known. `closed`: what jobs met that could not store outputs; "" where it is only full.
     `is_away`: its folder is away, and nothing is read there either.
@@ -54,10 +55,12 @@ first AS (
     SELECT q.name, q.storage_id FROM open q WHERE NOT EXISTS (
         SELECT 1 FROM panda_ddm_relation r WHERE r.panda_site_name = q.name AND r.scope = 'default')),
 usable AS (
-    SELECT e.name, e.site_name, e.updated, e.closed_why, e.closed_until, e.closed_reads,
+    SELECT e.name, e.site_name, e.closed_why, e.closed_until, e.closed_reads,
+           CASE WHEN e.closed_until IS NULL THEN e.updated ELSE coalesce(t.last, e.updated) END AS updated,
            (e.space_free_gb + coalesce(e.space_expired_gb, 0) - coalesce(e.space_min_free_gb, 0)
             - coalesce(e.space_unavailable_gb, 0))::float8 AS gb
-      FROM storage_endpoints e WHERE e.space_free_gb IS NOT NULL OR e.closed_until IS NOT NULL)
+      FROM storage_endpoints e LEFT JOIN storage_troubles t ON t.ddm_endpoint_name = e.name
+     WHERE e.space_free_gb IS NOT NULL OR e.closed_until IS NOT NULL)
 SELECT u.name, u.site_name, u.gb, u.updated, array_agg(DISTINCT f.queue ORDER BY f.queue), u.closed_why, u.closed_until,
        u.closed_reads
   FROM usable u JOIN first f USING (name) WHERE u.gb < %(least)s OR u.closed_until IS NOT NULL

@@ -54,6 +54,7 @@ def test_a_full_storage_gets_no_more_jobs_and_uses_up_no_attempt(
     made = running(5)
     pilot = Pilot()
     begun = pilot.fetch(3)
+    StorageEndpoint.objects.update(updated=timezone.now() - timedelta(days=1))
     fail(*begun[:2])
     assert closed_queues.why_closed(SITE) == "", "two may be bad luck"
     fail(begun[2])
@@ -67,7 +68,8 @@ def test_a_full_storage_gets_no_more_jobs_and_uses_up_no_attempt(
     settle()
     waiting = jobs(made, status="activated")
     assert len(waiting) == 2, "no job is made for a queue that cannot store what it makes"
-    assert [one.lack for one in full_storage.full_storage(SITE)] == [why]
+    (full,) = full_storage.full_storage(SITE)
+    assert (full.lack, full.updated) == (why, StorageTrouble.objects.get().last), "not when its space was measured"
     said = why_job.why(waiting[0], timezone.now())
     assert why in str(said)
     client.force_login(make_user("operator"))
