@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tasks_app.worker_node.pilot.range_service import RangeService, RangeStore, 
 from tasks_app.worker_node.pilot.removing import remove_folder
 from tasks_app.worker_node.pilot.settings import Settings
 from tasks_app.worker_node.pilot.site_client import Client, InterruptedCallError, RefusedError, UnreachableError
-from tasks_app.worker_node.pilot.stagein import Readable, stage_in, stage_in_zips
+from tasks_app.worker_node.pilot.stagein import Readable, reads_from, stage_in, stage_in_zips
 from tasks_app.worker_node.pilot.stageout import (
     PayloadReport,
     Stored,
@@ -305,7 +305,11 @@ class _Run:
 
     def _store(self, file: Output) -> None:
         base = self._base(file.endpoint, self.settings.patience_s, (self.terminated, self.reporter.killed))
-        self.stored.append(stage_out(file, base, self.folder, self.check))
+        self._stage_out(file, base, self.check)
+
+    def _stage_out(self, file: Output, base: Path, check: Callable[[], None]) -> None:
+        known = reads_from(self.job.inputs, base)
+        self.stored.append(stage_out(file, base, self.folder, check, holds_files=known))
 
     def _store_log(self) -> None:
         """Pack and store the log. Raises JobFailedError."""
@@ -330,7 +334,7 @@ class _Run:
                 base = self._base(self.job.log.endpoint, parting_s(self.terminated) / 2, ())
             else:
                 base = self._base(self.job.log.endpoint, self.settings.patience_s, (self.terminated,))
-            self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
+            self._stage_out(self.job.log, base, lambda: None)
         except (JobFailedError, InterruptedCallError) as exc:
             log.warning("log.lost job=%d trouble=%s", self.job.id, exc)
         except Exception:  # the failure must be reported whatever becomes of the log

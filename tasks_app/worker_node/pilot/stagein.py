@@ -63,6 +63,19 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], r
     return copied
 
 
+def reads_from(inputs: Sequence[Input], base: Path) -> bool:
+    """Whether an input lies in a folder, going by its address."""
+
+    def lies_there(file: Input) -> bool:
+        try:
+            path = local_path(file.url or "")
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return path is not None and path.is_relative_to(base)
+
+    return any(map(lies_there, inputs))
+
+
 def _is_absent(file: Input, readable: Readable) -> bool:
     try:
         path = local_path(file.url or "")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tasks_app.worker_node.pilot.copying import Copied, copy_new
 from tasks_app.worker_node.pilot.errors import DIAG_LIMIT, Code, JobFailedError
+from tasks_app.worker_node.pilot.folder_away import why_away
 from tasks_app.worker_node.pilot.job import Output
 from tasks_app.worker_node.pilot.plain import fault_of, plain_text
 from tasks_app.worker_node.pilot.storage import Place, place
@@ -85,9 +86,12 @@ def make_log(target: Path, folder: Path) -> None:
         raise JobFailedError(Code.LOG_NOT_MADE, f"The log could not be packed: {exc.strerror or exc}") from exc
 
 
-def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None]) -> Stored:
+def stage_out(
+    file: Output, base: Path, folder: Path, check: Callable[[], None], *, holds_files: bool = False
+) -> Stored:
     """Copy one file to its place: under a temporary name first, so that nobody ever sees half a file.
 
+    `holds_files`: the storage is known to have files, so that an empty folder is the place at which nothing is mounted.
     A file that is there already is never overwritten: it belongs to somebody's books. Raises JobFailedError, and whatever
     `check` raises; then there is nothing at the place that was not there before.
     """
@@ -95,6 +99,8 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     _check_readable(folder / file.lfn)
     temporary = where.path.with_name(f".{uuid.uuid4().hex}.part")
     try:
+        if holds_files and (why := why_away(base, holds_files=True)):
+            raise OSError(f"the folder of its storage ({base}) {why}")
         make_folders(where)
         copied = copy_new(folder / file.lfn, temporary, check, durable=True, follow=False)
         _give_name(temporary, where.path, file.lfn)

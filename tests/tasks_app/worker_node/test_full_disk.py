@@ -12,7 +12,8 @@ import pytest
 from tasks_app.domain.job_errors import JobError
 from tasks_app.domain.retry_rules import not_stored
 from tasks_app.worker_node.pilot.errors import Code, JobFailedError
-from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.job import Input, Output
+from tasks_app.worker_node.pilot.stagein import reads_from
 from tasks_app.worker_node.pilot.stageout import stage_out
 from tests.lacking import lacking
 
@@ -20,7 +21,8 @@ STORE = """
 import sys
 from pathlib import Path
 from tasks_app.worker_node.pilot.errors import JobFailedError
-from tasks_app.worker_node.pilot.job import Output
+from tasks_app.worker_node.pilot.job import Input, Output
+from tasks_app.worker_node.pilot.stagein import reads_from
 from tasks_app.worker_node.pilot.stageout import stage_out
 folder, storage = map(Path, sys.argv[1:])
 try:
@@ -70,3 +72,25 @@ def test_a_name_that_is_taken_is_no_fault_of_the_storage_and_what_has_it_stays(t
     )
     assert [path.read_text() for path in (tmp_path / "storage").rglob("*") if path.is_file()] == ["first"]
     assert kept.place.path.read_text() == "first"
+
+
+def test_nothing_is_stored_below_a_mount_point_at_which_nothing_is_mounted(tmp_path: Path) -> None:
+    job, storage = tmp_path / "job", tmp_path / "storage"
+    for folder in (job, storage):
+        folder.mkdir()
+    (job / "out").write_text("x")
+    read = [
+        Input("in", f"file://localhost{storage}/lab/in", None, None),
+        Input("odd", "file://localhost%00", None, None),
+    ]
+    assert reads_from(read, storage) and not reads_from(read, tmp_path / "other") and not reads_from((), storage)
+    with pytest.raises(JobFailedError, match="is empty, although files are registered there") as caught:
+        stage_out(Output("out", "lab", ""), storage, job, lambda: None, holds_files=True)
+    assert caught.value.failure.code == Code.STAGE_OUT_FAILED and not list(storage.iterdir())
+    stage_out(Output("out", "lab", ""), storage, job, lambda: None)  # the first file of a new storage
+    stage_out(Output("more", "lab", ""), storage, _with(job, "more"), lambda: None, holds_files=True)
+
+
+def _with(folder: Path, name: str) -> Path:
+    (folder / name).write_text("x")
+    return folder
