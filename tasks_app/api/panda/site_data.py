@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from django.db.models import F
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
@@ -152,11 +153,15 @@ def queue_map(request: HttpRequest) -> HttpResponse:
 
 @needs(Right.NOTHING)
 def storage_map(request: HttpRequest) -> HttpResponse:
-    return JsonResponse({storage.name: _storage_data(storage) for storage in StorageEndpoint.objects.order_by("name")})
+    storages = StorageEndpoint.objects.order_by("name").annotate(holds_files=F("folder__holds_files"))
+    return JsonResponse({one.name: _storage_data(one, holds_files=bool(one.holds_files)) for one in storages})
 
 
-def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
-    """One endpoint as a pilot reads it. The protocols are those of its description, or its folder on this machine."""
+def _storage_data(storage: StorageEndpoint, *, holds_files: bool) -> dict[str, Any]:
+    """One endpoint as a pilot reads it. The protocols are those of its description, or its folder on this machine.
+
+    `holds_files` is for our pilot: while its folder is empty, nothing is mounted there.
+    """
     told = {key: storage.data.get(key) or {} for key in ("arprotocols", "rprotocols")}
     if storage.path:
         folder = {"endpoint": FILES, "path": storage.path.rstrip("/") + "/", "id": 1, "flavour": "FILE", "setup": ""}
@@ -171,6 +176,7 @@ def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
         "is_deterministic": True,
         "resource": None,
         **told,
+        **({"holds_files": True} if holds_files else {}),
     }
 
 

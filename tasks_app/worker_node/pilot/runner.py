@@ -43,6 +43,7 @@ from tasks_app.worker_node.pilot.storage import (
     base_folders,
     default_endpoint,
     endpoint_of_ranges,
+    holding_folders,
     number_of,
 )
 from tasks_app.worker_node.pilot.walls import limit
@@ -308,7 +309,7 @@ class _Run:
         self._stage_out(file, base, self.check)
 
     def _stage_out(self, file: Output, base: Path, check: Callable[[], None]) -> None:
-        known = reads_from(self.job.inputs, base)
+        known = reads_from(self.job.inputs, base) or base in holding_folders(self._map or {})
         self.stored.append(stage_out(file, base, self.folder, check, holds_files=known))
 
     def _store_log(self) -> None:

@@ -57,6 +57,16 @@ def base_folders(storage_map: Mapping[str, Any]) -> list[Path]:
     return found
 
 
+def holding_folders(storage_map: Mapping[str, Any]) -> frozenset[Path]:
+    """The folders of the endpoints in which the site has seen files: while one is empty, nothing is mounted there."""
+    held = {
+        name: entry
+        for name, entry in storage_map.items()
+        if isinstance(entry, dict) and entry.get("holds_files") is True
+    }
+    return frozenset(base_folders(held))
+
+
 def default_endpoint(queue_data: Mapping[str, Any]) -> str:
     """The storage that a queue writes to when the job names none; empty when the queue has none either."""
     storages = queue_data.get("astorages")

@@ -25,6 +25,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.storage = folder / "storage"
         self.storage.mkdir()
+        self.storage_holds_files = False
         self.jobs: deque[dict[str, Any]] = deque()
         self.updates: list[dict[str, Any]] = []
         self.calls: list[str] = []
@@ -180,7 +181,8 @@ class Site:
             return self.answer_on_ranges(path, body)
         if path == "/cache/ddmendpoints.json":
             protocols = {"write_wan": [{"endpoint": "file://localhost", "path": f"{self.storage}/"}]}
-            return 200, _json({"SE": {"id": 7, "arprotocols": protocols}, "TAPE": {"arprotocols": {}}})
+            told = {"id": 7, "arprotocols": protocols, "holds_files": self.storage_holds_files}
+            return 200, _json({"SE": told, "TAPE": {"arprotocols": {}}})
         if path == "/cache/schedconfig/Q.all.json":
             return 200, _json({"astorages": {"write_lan": ["SE"]}, "zip_time_gap": self.zip_time_gap})
         if path.removeprefix("/cache/") in self.sandboxes:

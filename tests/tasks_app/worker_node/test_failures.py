@@ -298,6 +298,19 @@ def test_a_storage_that_cannot_be_written_fails_the_job(site: Site, pilots: Pilo
     assert json.loads(final["job_output_report"]) == {}
 
 
+def test_nothing_is_written_below_a_mount_point_of_a_storage_in_which_files_were_seen(
+    site: Site, pilots: Pilots
+) -> None:
+    site.storage_holds_files = True
+    final = fail(site, pilots, "run_command", "-- touch out", outputs=("out",))
+    assert final["pilot_error_code"] == 1137
+    assert "is empty, although files are registered there" in final["pilot_error_diag"]
+    assert not list(site.storage.iterdir()), "not even its log"
+    (site.storage / "user").mkdir()
+    site.offer("run_command", "-- touch out", outputs=("out",))
+    assert pilots.run() == 0 and list(site.storage.rglob("out"))
+
+
 def test_what_a_payload_leaves_in_the_background_is_killed(site: Site, pilots: Pilots) -> None:
     job = site.offer(LEAVES_A_DAEMON, address(site), outputs=("out",))
     assert pilots.run() == 0

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from brokerage_app.models import Queue, StorageEndpoint
+from brokerage_app.models import Queue, StorageEndpoint, StorageFolder
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.worker_node.pilot.storage import base_folder, default_endpoint, place
+from tasks_app.worker_node.pilot.storage import base_folder, default_endpoint, holding_folders, place
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +53,19 @@ def test_an_endpoint_keeps_its_number_and_one_without_a_folder_has_no_path_at_al
     assert len({row["id"] for row in (*before.values(), after["SE_A"])}) == 4
     assert {row["path"] for rows in after["SE_B"]["arprotocols"].values() for row in rows} == {"/data/se/"}
     assert (before["SE_C"]["arprotocols"], before["SE_D"]["arprotocols"]) == (told, {})
+
+
+def test_our_pilot_is_told_in_which_folders_files_have_been_seen(client: Client, tmp_path: Path) -> None:
+    now = timezone.now()
+    for name in ("held", "empty", "unseen"):
+        (tmp_path / name).mkdir()
+        endpoint = StorageEndpoint.objects.create(name=name, site_name="A", path=str(tmp_path / name))
+        if name != "unseen":
+            StorageFolder.objects.create(endpoint=endpoint, looked_at=now, holds_files=name == "held", inode=1)
+    told = client.get("/cache/ddmendpoints.json").json()
+    assert [name for name, entry in told.items() if "holds_files" in entry] == ["held"]
+    assert holding_folders(told) == {tmp_path / "held"}
+    assert not holding_folders({"odd": {"holds_files": True}, "odder": 1, "oddest": {"holds_files": "yes"}})
 
 
 def test_our_pilot_and_the_catalogue_agree_with_the_layout_of_pandas_pilots(client: Client, tmp_path: Path) -> None:
