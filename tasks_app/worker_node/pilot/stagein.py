@@ -145,7 +145,8 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         compare(file, copied)
     except JobFailedError as exc:
         if readable.stored(source):
-            raise
+            said = f"{exc.failure.diag} ({source})"  # which of its copies it is
+            raise JobFailedError(exc.failure.code, said, corrupted=[file.lfn]) from None
         # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
         says = (
             f"Input {file.lfn} is not what was expected: its size or checksum differs, and no storage has a copy. If "

@@ -149,6 +149,9 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     with django_assert_max_num_queries(MOST_QUERIES):
         data = plain(reader.get(f"/sites/{NAME}/data/"))
     assert "50 GB of 200 GB are free" in data and "3 jobs to NUC" in data and "blocked" in data and "12.5" in data
+    for closed_reads, said in ((True, "its folder is away"), (False, "outputs could not be stored")):
+        StorageEndpoint.objects.update(closed_until=timezone.now(), closed_reads=closed_reads)
+        assert said not in data and said in plain(reader.get(f"/sites/{NAME}/data/"))
 
 
 @pytest.mark.parametrize(
