@@ -38,6 +38,7 @@ OTHER_ACTS: Final[Mapping[str, str]] = {
     "avoid site": "Avoid a site",
     "set secret": "Set a secret",
     "delete secrets": "Delete secrets",
+    "delete files": "Delete the deletable files of a workflow",
     "remove": "Remove",
     "try again": "Try again",
     "drop": "Drop a line of a workflow",
@@ -57,6 +58,7 @@ OTHER_ACTS: Final[Mapping[str, str]] = {
     "admin.add": "Add in the admin",
     "admin.change": "Change in the admin",
     "admin.delete": "Delete in the admin",
+    "alert.test": "Send a test alert",
     "attention.acknowledge": "Acknowledge an item",
     "attention.snooze": "Snooze an item",
     "attention.ticket": "Link a ticket to an item",
@@ -88,6 +90,7 @@ HAPPENED: Final[Mapping[str, str]] = {
 }
 """What became of the thing behind whose name it stands."""
 KINDS: Final[Mapping[str, str]] = {
+    "alertrule": "alert rule",
     "apitoken": "token",
     "attention": "attention item",
     "device": "login from a terminal",
