@@ -92,8 +92,8 @@ def text(problems: Sequence[Problem], over: Sequence[Over], base: str, *, rule: 
     lines = [
         f"* {one.sentence} Since {one.since:%Y-%m-%d %H:%M} UTC.{_page(base, one.path)}" for one in problems[:MOST_SAID]
     ]
-    if more := len(problems) - MOST_SAID:
-        lines += [f"* and {plural(more, 'more problem')}"] if more > 0 else []
+    if len(problems) > MOST_SAID:
+        lines.append(f"* and {plural(len(problems) - MOST_SAID, 'more problem')}")
     if over:
         lines += ["", "Over:"] if lines else ["Over:"]
         lines += [f"* {one.sentence}{_page(base, one.path)}" for one in over[:MOST_SAID]]
